@@ -1,0 +1,11 @@
+# Which module may include which: read by check_layers.cmake, documented in docs/architecture.md.
+set(LAYER_base)
+set(LAYER_tensor base)
+set(LAYER_formats base tensor)
+set(LAYER_text base tensor)
+set(LAYER_kernels base tensor)
+set(LAYER_models base tensor kernels)
+set(LAYER_sampling base tensor)
+set(LAYER_speculation base tensor kernels models sampling)
+set(LAYER_engine base tensor text kernels models sampling speculation)
+set(LAYER_cli base tensor formats text kernels models sampling speculation engine)

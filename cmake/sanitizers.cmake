@@ -1,0 +1,10 @@
+# The build type Sanitize: optimised enough to run the whole suite, with frame pointers for reports.
+set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer" CACHE STRING "" FORCE)
+set(CMAKE_EXE_LINKER_FLAGS_SANITIZE "" CACHE STRING "" FORCE)
+if(OCTET_SANITIZE)
+  add_compile_options(-fsanitize=${OCTET_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${OCTET_SANITIZE})
+  if(OCTET_BUILD_FUZZERS)
+    add_compile_options(-fsanitize=fuzzer-no-link)
+  endif()
+endif()

@@ -1,0 +1,77 @@
+// What a target model offers to the verify cycle: a forward pass over rows of any sequences, with logits and tap
+// features for the rows that somebody reads. Hides layers, cache layout and sharing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "octet/base/token.h"
+#include "octet/kernels/ops.h"
+#include "octet/tensor/rows.h"
+
+namespace octet {
+
+/// One sequence's keys and values. Entries at positions >= length() are stale and never read; truncation is a
+/// cursor move. Rings hold the window plus the largest number of rows of one forward.
+class SequenceCache {
+ public:
+  virtual ~SequenceCache() = default;
+  virtual int64_t length() const = 0;    // positions stored
+  virtual int64_t capacity() const = 0;  // most positions this cache can hold
+  virtual int64_t bytes() const = 0;
+  /// Keeps positions [0, length). `length` must be within max_rows() of the present length, or 0.
+  virtual void truncate(int64_t length) = 0;
+};
+
+/// Consecutive rows of one sequence in a forward: tokens[i] is at position cache->length() + i.
+struct SequenceRows {
+  SequenceCache* cache = nullptr;
+  std::span<const TokenId> tokens;
+  int64_t logits_rows = 0;   // the last so many rows get logits
+  int64_t feature_rows = 0;  // the last so many rows get tap features
+};
+
+/// Results of a forward, sequence by sequence, only the rows asked for. Buffers are reused from call to call.
+struct ForwardRows {
+  std::vector<float> logits_buffer;
+  std::vector<float> features_buffer;
+  Rows logits;    // [sum logits_rows, vocabulary], soft-capped
+  Rows features;  // [sum feature_rows, taps * hidden], taps concatenated in the order of the list
+};
+
+struct TargetShape {
+  int64_t vocabulary = 0;
+  int64_t hidden = 0;
+  int64_t layers = 0;
+  int64_t context_length = 0;
+};
+
+/// Bytes by part, for the memory section of every summary.
+struct ModelMemory {
+  int64_t weights_bytes = 0;  // read by every token
+  int64_t tables_bytes = 0;   // gathered row by row from the mapping
+  int64_t scratch_bytes = 0;
+};
+
+class TargetModel {
+ public:
+  virtual ~TargetModel() = default;
+
+  virtual const TargetShape& shape() const = 0;
+  virtual int64_t max_rows() const = 0;  // most rows of one sequence in one forward
+  virtual ModelMemory memory() const = 0;
+
+  virtual std::unique_ptr<SequenceCache> new_cache(int64_t positions, KvType type) const = 0;
+
+  /// Runs all rows, appends their positions to the caches, fills `out`. taps: zero-based layers whose outputs are wanted.
+  virtual void forward(std::span<const SequenceRows> batch, std::span<const int> taps, ForwardRows& out) = 0;
+
+  // Shared with drafters that have no embedding or head of their own.
+  virtual void embed(std::span<const TokenId> ids, float scale, Rows out) = 0;  // rows of the table times scale
+  virtual void head(ConstRows hidden, Rows logits) = 0;                         // no norm, no soft cap
+  virtual float final_softcap() const = 0;                                      // 0: none
+};
+
+}  // namespace octet
