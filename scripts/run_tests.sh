@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# run_tests.sh [STAGE...]: the test suite in stages; without arguments all but tsan, in the order below.
+#   format    every source file is as clang-format writes it
+#   fuzz      every libFuzzer target for OCTET_FUZZ_SECONDS (default 5) on its corpus
+#   aarch64   cross build, core tests under qemu-user
+#   release   Release build, every test
+#   dev       the same under AddressSanitizer and UndefinedBehaviorSanitizer
+#   tsan      the tests with threads under ThreadSanitizer
+# Stops at the first stage that fails. ctest's summary comes last.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=${JOBS:-$(nproc)}
+
+build() { # PRESET [CMAKE OPTION...]
+  local preset=$1
+  shift
+  cmake --preset "$preset" "$@" >"build/$preset.configure.log" 2>&1 || { cat "build/$preset.configure.log"; return 1; }
+  cmake --build --preset "$preset" -j "$jobs" -- --quiet
+}
+
+run_ctest() { # PRESET [CTEST OPTION...]
+  local preset=$1
+  shift
+  ctest --test-dir "build/$preset" --output-on-failure -j "$jobs" --no-tests=error "$@"
+}
+
+differential_packages() {
+  command -v npm >/dev/null || return 0
+  (cd tests/differential && npm ci --no-audit --no-fund --loglevel=error)
+}
+
+stage() {
+  echo "== $1"
+  case "$1" in
+    format) git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run --Werror ;;
+    fuzz)
+      build fuzz
+      scripts/fuzz_smoke.sh build/fuzz
+      ;;
+    aarch64)
+      scripts/aarch64_sysroot.sh
+      build aarch64
+      run_ctest aarch64 -L core
+      ;;
+    release)
+      differential_packages
+      build release -DOCTET_BUILD_TESTS=ON
+      run_ctest release
+      ;;
+    dev)
+      build dev
+      run_ctest dev
+      ;;
+    tsan)
+      build tsan
+      run_ctest tsan -L core
+      ;;
+    *)
+      echo "run_tests.sh: unknown stage '$1'; one of: format fuzz aarch64 release dev tsan" >&2
+      return 2
+      ;;
+  esac
+}
+
+mkdir -p build
+[ $# -gt 0 ] || set -- format fuzz aarch64 release dev
+for name in "$@"; do
+  stage "$name"
+done
