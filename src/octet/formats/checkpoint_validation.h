@@ -1,0 +1,25 @@
+// Holds the tensors that a file offers against the ones that its metadata call for, and builds the
+// Checkpoint from those that match. Needs metadata arithmetic only: no tensor byte is touched, so a
+// 5 GB file is checked at once.
+#pragma once
+
+#include <vector>
+
+#include "octet/tensor/checkpoint.h"
+#include "octet/tensor/logical_tensor.h"
+
+namespace octet {
+
+/// Adds `tensors` (canonical names) to `checkpoint`, whose metadata are canonical already. Leading
+/// dimensions of 1 are ignored in the comparison and normalised to the expected shape; unused
+/// tensors are left out. Throws Error: kMismatch for a wrong shape (tensor, expected and found
+/// shape), kNotFound for missing and kUnsupported for unknown tensors (all of them named, up to a
+/// few).
+void add_validated_tensors(Checkpoint& checkpoint, std::vector<LogicalTensor> tensors);
+
+/// Reads every stored scale and float of the checkpoint and throws Error(kMalformed) naming the
+/// first tensor and row that does not decode to finite numbers. Touches all pages: for
+/// `--check-tensors`, not for every start.
+void check_tensor_values(const Checkpoint& checkpoint);
+
+}  // namespace octet
