@@ -1,4 +1,5 @@
-// A whole file mapped read-only. Keeps the descriptor open, so that the size cannot change under us unnoticed.
+// A whole file mapped read-only. Keeps the descriptor open, so that the size cannot change under us
+// unnoticed.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,9 @@ class MappedFile {
   const std::string& path() const { return path_; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  /// Tells the kernel that the whole pages inside `range` are no longer needed (they stay readable: a later
-  /// touch reads them again). Used after a weight was packed, so that it is never resident twice.
+  /// Tells the kernel that the whole pages inside `range` are no longer needed (they stay readable:
+  /// a later touch reads them again). Used after a weight was packed, so that it is never resident
+  /// twice.
   void drop(std::span<const std::byte> range) const;
   /// Tells the kernel that `range` will be read soon, front to back.
   void will_need(std::span<const std::byte> range) const;

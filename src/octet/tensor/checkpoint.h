@@ -1,10 +1,14 @@
-// A checkpoint at rest: metadata and named weights, whatever file format they came from. Readers in formats/
-// translate every dialect to one canonical vocabulary, that of GGUF's gemma4 and dflash files:
-//   - tensor names as in gemma4.md 7.2 and dflash.md 12.5 ("blk.N.attn_q.weight", "fc.weight", ...);
+// A checkpoint at rest: metadata and named weights, whatever file format they came from. Readers in
+// formats/ translate every dialect to one canonical vocabulary, that of GGUF's gemma4 and dflash
+// files:
+//   - tensor names as in gemma4.md 7.2 and dflash.md 12.5 ("blk.N.attn_q.weight", "fc.weight",
+//   ...);
 //     a drafter's own head is "output.weight";
-//   - metadata keys as in gemma4.md 7.1 with general.architecture "gemma4" or "dflash", except that the taps are
+//   - metadata keys as in gemma4.md 7.1 with general.architecture "gemma4" or "dflash", except that
+//   the taps are
 //     always "dflash.target_layer_ids": zero-based layer outputs;
-//   - drafters: dflash.attention.sliding_window_pattern (array of bool, true = windowed), dflash.attention.causal_pattern
+//   - drafters: dflash.attention.sliding_window_pattern (array of bool, true = windowed),
+//   dflash.attention.causal_pattern
 //     (array of bool, true = causal inside the block), dflash.mask_token_id, dflash.block_size,
 //     optional dflash.embedding_scale.
 // Models bind from this and never see a file.
@@ -32,7 +36,8 @@ class Checkpoint {
   std::vector<std::shared_ptr<const MappedFile>> files;
   std::vector<std::shared_ptr<const void>> storage;
 
-  /// Text files beside the weights (HF directories): "tokenizer.json", "chat_template.jinja", ... -> path.
+  /// Text files beside the weights (HF directories): "tokenizer.json", "chat_template.jinja", ...
+  /// -> path.
   std::map<std::string, std::string, std::less<>> sidecars;
 
   /// Throws Error(kMalformed) when the name is already present.

@@ -1,5 +1,5 @@
-// The number formats that weights are stored in. DType is the key of every table about them; the facts come
-// from the one-header-per-type definitions in types/ through the TypeList (type_list.h).
+// The number formats that weights are stored in. DType is the key of every table about them; the
+// facts come from the one-header-per-type definitions in types/ through the TypeList (type_list.h).
 #pragma once
 
 #include <cstdint>

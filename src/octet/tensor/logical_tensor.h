@@ -1,5 +1,6 @@
-// One weight as the model means it, wherever its parts lie in the file: NVFP4's codes, block scales and
-// global scale are one LogicalTensor. Bytes are borrowed from the Checkpoint that owns the storage.
+// One weight as the model means it, wherever its parts lie in the file: NVFP4's codes, block scales
+// and global scale are one LogicalTensor. Bytes are borrowed from the Checkpoint that owns the
+// storage.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 namespace octet {
 
 struct LogicalTensor {
-  std::string name;            // canonical (GGUF) name, e.g. "blk.3.attn_q.weight"
+  std::string name;  // canonical (GGUF) name, e.g. "blk.3.attn_q.weight"
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;  // outermost first; a matrix is [out, in]; [] is a scalar
   std::span<const std::byte> data;
@@ -27,8 +28,9 @@ struct LogicalTensor {
   int64_t rows() const;  // product of the others
 };
 
-/// Decodes rows [first, first + count) into out [count, cols], contiguous. Bit-exact to formats.md section 3.4
-/// (ModelOpt: E2M1 * (e4m3 * scale), the scale product rounded first; ggml NVFP4: decoded value times scale).
+/// Decodes rows [first, first + count) into out [count, cols], contiguous. Bit-exact to formats.md
+/// section 3.4 (ModelOpt: E2M1 * (e4m3 * scale), the scale product rounded first; ggml NVFP4:
+/// decoded value times scale).
 void decode_rows(const LogicalTensor& tensor, int64_t first, int64_t count, float* out);
 
 }  // namespace octet

@@ -1,6 +1,7 @@
-// Typed key/value metadata of a checkpoint, with GGUF's value types. Getters never reinterpret: a key of the
-// wrong type is an error that names the key, what was expected and what was found. Integer getters accept
-// any integer type whose value fits, because converters differ in the width they write.
+// Typed key/value metadata of a checkpoint, with GGUF's value types. Getters never reinterpret: a
+// key of the wrong type is an error that names the key, what was expected and what was found.
+// Integer getters accept any integer type whose value fits, because converters differ in the width
+// they write.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,34 @@
 
 namespace octet {
 
-/// Strings inside arrays are views into the checkpoint's storage (a vocabulary has 780,000 of them).
+/// Strings inside arrays are views into the checkpoint's storage (a vocabulary has 780,000 of
+/// them).
 using MetadataArray = std::variant<
-    std::vector<uint8_t>, std::vector<int8_t>, std::vector<uint16_t>, std::vector<int16_t>, std::vector<uint32_t>,
-    std::vector<int32_t>, std::vector<float>, std::vector<bool>, std::vector<std::string_view>, std::vector<uint64_t>,
-    std::vector<int64_t>, std::vector<double>>;
+    std::vector<uint8_t>,
+    std::vector<int8_t>,
+    std::vector<uint16_t>,
+    std::vector<int16_t>,
+    std::vector<uint32_t>,
+    std::vector<int32_t>,
+    std::vector<float>,
+    std::vector<bool>,
+    std::vector<std::string_view>,
+    std::vector<uint64_t>,
+    std::vector<int64_t>,
+    std::vector<double>>;
 using MetadataValue = std::variant<
-    uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, float, bool, std::string, uint64_t, int64_t, double,
+    uint8_t,
+    int8_t,
+    uint16_t,
+    int16_t,
+    uint32_t,
+    int32_t,
+    float,
+    bool,
+    std::string,
+    uint64_t,
+    int64_t,
+    double,
     MetadataArray>;
 
 class Metadata {
@@ -41,9 +63,11 @@ class Metadata {
   std::optional<bool> find_boolean(std::string_view key) const;
   const std::string* find_string(std::string_view key) const;
   const std::vector<std::string_view>* find_strings(std::string_view key) const;
-  std::optional<std::vector<int64_t>> find_integers(std::string_view key) const;  // array of any integer or bool type
+  std::optional<std::vector<int64_t>> find_integers(std::string_view key
+  ) const;  // array of any integer or bool type
 
-  /// A key that may be one value or one per layer: always `count` values. Throws when an array has another length.
+  /// A key that may be one value or one per layer: always `count` values. Throws when an array has
+  /// another length.
   std::vector<int64_t> integers_per_layer(std::string_view key, int64_t count) const;
 
  private:

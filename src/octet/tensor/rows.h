@@ -12,7 +12,9 @@ struct Rows {
   int64_t stride = 0;
 
   float* row(int64_t r) const { return data + r * stride; }
-  Rows slice(int64_t first, int64_t count) const { return {data + first * stride, count, cols, stride}; }
+  Rows slice(int64_t first, int64_t count) const {
+    return {data + first * stride, count, cols, stride};
+  }
 };
 
 struct ConstRows {
@@ -22,12 +24,15 @@ struct ConstRows {
   int64_t stride = 0;
 
   ConstRows() = default;
-  ConstRows(const float* d, int64_t r, int64_t c, int64_t s) : data(d), rows(r), cols(c), stride(s) {}
+  ConstRows(const float* d, int64_t r, int64_t c, int64_t s)
+      : data(d), rows(r), cols(c), stride(s) {}
   ConstRows(const Rows& x)  // NOLINT(google-explicit-constructor): adding const
       : data(x.data), rows(x.rows), cols(x.cols), stride(x.stride) {}
 
   const float* row(int64_t r) const { return data + r * stride; }
-  ConstRows slice(int64_t first, int64_t count) const { return {data + first * stride, count, cols, stride}; }
+  ConstRows slice(int64_t first, int64_t count) const {
+    return {data + first * stride, count, cols, stride};
+  }
 };
 
 }  // namespace octet

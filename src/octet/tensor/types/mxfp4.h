@@ -1,0 +1,38 @@
+// MXFP4: 32 values share one power-of-two scale. [u8 e][16 B E2M1 codes]
+//   y = 2^(e - 127) * E2M1[q]
+// e = 255 has no meaning and decodes to NaN; check_values refuses it.
+#pragma once
+
+#include <bit>
+#include <limits>
+
+#include "octet/tensor/dtype.h"
+#include "octet/tensor/types/block_bytes.h"
+
+namespace octet::types {
+
+struct MXFP4 {
+  static constexpr DType kDType = DType::kMXFP4;
+  static constexpr DTypeFacts kFacts{"MXFP4", 39, 32, 17};
+
+  static void decode(const std::byte* block, float* out) noexcept {
+    const float half_scale = half_of_scale(load_u8(block));
+    for_each_code<16>(block + 1, [&](int j, int q) {
+      out[j] = half_scale * (2.0F * kE2M1Values[q]);
+    });
+  }
+
+  /// 2^(e - 128): half the scale, because the doubled code is an integer and 2^128 does not exist
+  /// in float32.
+  static float half_of_scale(uint8_t e) noexcept {
+    if (e == 255) {
+      return std::numeric_limits<float>::quiet_NaN();
+    }
+    const uint32_t subnormal = 0x00200000U << e;  // 2^-128 and 2^-127
+    return std::bit_cast<float>(e < 2 ? subnormal : (static_cast<uint32_t>(e) - 1U) << 23);
+  }
+
+  static bool is_valid(const std::byte* block) noexcept { return load_u8(block) != 255; }
+};
+
+}  // namespace octet::types
