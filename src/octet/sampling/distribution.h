@@ -1,0 +1,61 @@
+// The final distribution of one position: what is left of a row of logits after temperature, top-k,
+// top-p and min-p, in that order. It is what the next token is drawn from, what the ratio rule
+// calls p and q, and nothing else. Two forms: sparse (candidates, best first) and whole (the row
+// itself, with a floor from min-p), so that plain temperature sampling never sorts a vocabulary.
+// Invariant: never empty; candidates are ordered by logit, equal logits by id, lowest first.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "octet/base/token.h"
+#include "octet/sampling/noise.h"
+#include "octet/sampling/sampling_params.h"
+
+namespace octet {
+
+struct Candidate {
+  TokenId token = 0;
+  float logit = 0.0F;
+};
+
+class Distribution {
+ public:
+  /// From a row of logits, already adjusted. Logits that are NaN or minus infinity have probability
+  /// 0. softcap > 0: the logits are softcap * tanh(l / softcap) of those given (drafts; the
+  /// target's are capped already). The row must outlive the distribution in its whole form;
+  /// temperature > 0.
+  Distribution(std::span<const float> logits, const SamplingParams& params, float softcap = 0.0F);
+
+  bool whole() const { return whole_; }
+  std::span<const Candidate> candidates() const { return candidates_; }  // sparse form
+
+  /// The token whose arrival time over probability is least under `noise`: exactly one draw. Ties:
+  /// lowest id.
+  TokenId draw(const NoiseField& noise) const;
+
+  /// Probability of `token`; sums to 1 over the vocabulary.
+  double probability(TokenId token) const;
+
+  /// Draws from max(p - q, 0), normalised, where p is this distribution; from p when that is zero
+  /// everywhere.
+  TokenId draw_residual(const Distribution& q, const NoiseField& noise) const;
+
+ private:
+  friend class DistributionBuilder;
+  double scaled(float logit) const;  // soft-capped, over temperature
+  TokenId draw_whole(const NoiseField& noise) const;
+  double log_normaliser() const;
+
+  std::span<const float> logits_;
+  std::vector<Candidate> candidates_;
+  bool whole_ = false;
+  float floor_ = 0.0F;  // whole form: logits below it are out
+  double temperature_ = 1.0;
+  double softcap_ = 0.0;
+  mutable double log_normaliser_ = 0.0;  // computed on first use: a draw does not need it
+  mutable bool normalised_ = false;
+};
+
+}  // namespace octet

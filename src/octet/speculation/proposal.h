@@ -1,0 +1,52 @@
+// What a drafter hands over: guesses for the positions after the anchor, and under the ratio rule
+// the distributions that they were drawn from. Guesses are never trusted; a wrong one costs time,
+// not text. Invariant: under the ratio rule q.size() == tokens.size(), and tokens[j] was drawn from
+// q[j]; otherwise q is empty.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "octet/base/token.h"
+#include "octet/sampling/distribution.h"
+#include "octet/sampling/sampler.h"
+#include "octet/tensor/rows.h"
+
+namespace octet {
+
+/// How sampled text is verified (dflash.md section 7). Greedy text is the same under both.
+enum class VerifyRule : uint8_t {
+  kCompare,  // draw the target's own token and go on while it equals the draft; text does not
+             // depend on the drafter
+  kRatio,  // accept with min(1, p / q), else draw from max(p - q, 0); the same law, text depends on
+           // the drafter
+};
+
+/// How one row of draft logits becomes a token when temperature > 0.
+enum class DraftChoice : uint8_t {
+  kArgmax,
+  kCoupled,  // drawn with the noise that the target will use at that position
+};
+
+inline constexpr int kMaxDrafts = 15;
+
+/// Per row of a block: row 0 is the first draft. Rows beyond the list take the last entry.
+struct DraftChoices {
+  std::vector<DraftChoice> rows = {DraftChoice::kCoupled};
+  DraftChoice row(int j) const;
+};
+
+/// The choice by row that was measured to be accepted most (docs/numerics.md).
+DraftChoices default_draft_choices();
+
+struct Proposal {
+  std::vector<TokenId> tokens;
+  std::vector<Distribution> q;
+  /// What q looks at in its whole form.
+  std::vector<std::vector<float>> logits;
+
+  void clear();
+};
+
+}  // namespace octet

@@ -1,0 +1,46 @@
+// One text in the making, as the verify cycle sees it: tokens, the target's cache, the drafter's
+// state, how to choose and when to end. Plain data; the cycle is the only writer while the sequence
+// runs. Invariant between cycles, once the prompt is processed: cache->length() == tokens.size() -
+// 1 (the anchor is published but not yet in the cache).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "octet/base/token.h"
+#include "octet/models/target_model.h"
+#include "octet/sampling/penalty_window.h"
+#include "octet/sampling/sampler.h"
+#include "octet/speculation/drafter.h"
+#include "octet/speculation/license.h"
+#include "octet/speculation/proposal.h"
+
+namespace octet {
+
+struct Sequence {
+  std::vector<TokenId> tokens;  // prompt, then what was published
+  int64_t prompt_length = 0;
+  std::unique_ptr<SequenceCache> cache;
+  std::unique_ptr<DraftState> draft_state;
+
+  std::shared_ptr<const Sampler> sampler;
+  PenaltyWindow penalties;
+  VerifyRule rule = VerifyRule::kCompare;
+  int draft_max = kMaxDrafts;  // 0: plain decoding
+
+  std::vector<TokenId> stop_tokens;
+  int64_t max_tokens = 0;      // of the reply
+  int64_t context_length = 0;  // most tokens of prompt and reply together
+  StopWatch* stop_watch = nullptr;
+  const std::atomic<bool>* cancelled = nullptr;
+
+  FinishReason finish = FinishReason::kNone;
+
+  int64_t length() const { return static_cast<int64_t>(tokens.size()); }
+  int64_t reply_length() const { return length() - prompt_length; }
+  int64_t unprocessed() const { return length() - cache->length(); }  // 1 when decoding
+};
+
+}  // namespace octet
