@@ -1,0 +1,41 @@
+// Matrix products of the CPU backend: packs weights once into tiles, rounds activations as the
+// weight type's numeric contract says, and runs one ISA's tile kernels on a thread pool. Not for
+// anything but products. Invariant: work is split over output tiles only, so results do not depend
+// on threads, rows or the product list.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "octet/base/thread_pool.h"
+#include "octet/kernels/cpu/kernel_table.h"
+#include "octet/kernels/ops.h"
+
+namespace octet::cpu {
+
+class CpuMatmul {
+ public:
+  /// Both must outlive this object.
+  CpuMatmul(const KernelTable& kernels, ThreadPool& pool);
+  ~CpuMatmul();
+  CpuMatmul(const CpuMatmul&) = delete;
+  CpuMatmul& operator=(const CpuMatmul&) = delete;
+
+  /// Packs a matrix [out, in] in parallel and drops the file's pages behind itself: the packed copy
+  /// replaces them. (Rows can still be gathered from the mapping.) Throws Error(kUnsupported) when
+  /// the tensor is not a matrix or its rows are not whole blocks, Error(kResourceExhausted) when
+  /// there is no memory.
+  std::unique_ptr<Weight> prepare(const Checkpoint& owner, const LogicalTensor& tensor);
+
+  /// out = x W^T for every product; all share x [n, in], n >= 0. One fork-join.
+  void matmul(ConstRows x, std::span<const Product> products);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace octet::cpu
