@@ -4,7 +4,6 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,12 +13,6 @@
 namespace octet::types {
 
 static_assert(std::endian::native == std::endian::little, "weight files are little-endian");
-
-/// What an encoder may know besides the values of its block.
-struct EncodeContext {
-  const float* importance = nullptr;  // of the block's columns, each >= 0; null: plain rounding
-  float row_mean_square = 0.0F;       // of the whole row; set when importance is
-};
 
 inline uint8_t load_u8(const std::byte* bytes) noexcept {
   return static_cast<uint8_t>(*bytes);
@@ -83,6 +76,15 @@ inline void pack_codes(const uint8_t* codes, std::byte* packed) noexcept {
   for (int j = 0; j < half; ++j) {
     packed[j] = static_cast<std::byte>((codes[j] & 15) | ((codes[j + half] & 15) << 4));
   }
+}
+
+/// Bit 4 of 32 codes as Q5_0 and Q5_1 store it: bit j belongs to code j.
+inline uint32_t fifth_bits(const uint8_t* codes) noexcept {
+  uint32_t bits = 0;
+  for (int j = 0; j < 32; ++j) {
+    bits |= static_cast<uint32_t>((codes[j] >> 4) & 1) << j;
+  }
+  return bits;
 }
 
 }  // namespace octet::types

@@ -5,6 +5,7 @@
 
 #include "octet/tensor/dtype.h"
 #include "octet/tensor/types/block_bytes.h"
+#include "octet/tensor/types/encode_context.h"
 
 namespace octet::types {
 

@@ -15,8 +15,8 @@ struct GroupScale {
   int minimum = 0;  // 0..63
 };
 
-inline GroupScale unpack_group_scale(const std::byte* packed, int group) noexcept {
-  const auto at = [&](int i) { return static_cast<int>(packed[i]); };
+inline GroupScale unpack_group_scale(const std::byte* packed, int64_t group) noexcept {
+  const auto at = [&](int64_t i) { return static_cast<int>(packed[i]); };
   if (group < 4) {
     return {at(group) & 63, at(group + 4) & 63};
   }

@@ -3,11 +3,16 @@
 // e = 255 has no meaning and decodes to NaN; check_values refuses it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "octet/tensor/dtype.h"
+#include "octet/tensor/quantize_search.h"
 #include "octet/tensor/types/block_bytes.h"
+#include "octet/tensor/types/encode_context.h"
 
 namespace octet::types {
 
@@ -30,6 +35,21 @@ struct MXFP4 {
     }
     const uint32_t subnormal = 0x00200000U << e;  // 2^-128 and 2^-127
     return std::bit_cast<float>(e < 2 ? subnormal : (static_cast<uint32_t>(e) - 1U) << 23);
+  }
+
+  static void encode(const float* values, const EncodeContext&, std::byte* block) noexcept {
+    const float largest = std::fabs(largest_magnitude({values, 32}));
+    // log2 in float32, as the reference has it: just below a large power of two it rounds up to it.
+    const float exponent = std::floor(std::log2(largest)) - 2.0F + 127.0F;
+    const auto e =
+        largest > 0.0F ? static_cast<uint8_t>(std::clamp(exponent, 0.0F, 254.0F)) : uint8_t{0};
+    const float half_scale = half_of_scale(e);
+    std::array<uint8_t, 32> codes{};
+    for (size_t j = 0; j < codes.size(); ++j) {
+      codes[j] = nearest_e2m1(values[j], half_scale);
+    }
+    *block = static_cast<std::byte>(e);
+    pack_codes<16>(codes.data(), block + 1);
   }
 
   static bool is_valid(const std::byte* block) noexcept { return load_u8(block) != 255; }

@@ -18,9 +18,21 @@ struct NVFP4ModelOpt {
       const std::byte* codes, std::byte block_scale, float global_scale, float* out
   ) noexcept {
     const float scale = e4m3_to_f32(static_cast<uint8_t>(block_scale)) * global_scale;
-    for (int k = 0; k < 8; ++k) {
+    for (int64_t k = 0; k < 8; ++k) {
       out[2 * k] = kE2M1Values[low_nibble(codes[k])] * scale;
       out[2 * k + 1] = kE2M1Values[high_nibble(codes[k])] * scale;
+    }
+  }
+
+  /// The nearest codes for the scale as it will be decoded.
+  static void encode(
+      const float* values, std::byte block_scale, float global_scale, std::byte* codes
+  ) noexcept {
+    const float scale = e4m3_to_f32(static_cast<uint8_t>(block_scale)) * global_scale;
+    for (int64_t k = 0; k < 8; ++k) {
+      const int low = f32_to_e2m1(values[2 * k] / scale);
+      const int high = f32_to_e2m1(values[2 * k + 1] / scale);
+      codes[k] = static_cast<std::byte>(low | (high << 4));
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include "octet/tensor/dtype.h"
 #include "octet/tensor/types/block_bytes.h"
+#include "octet/tensor/types/k_affine_fit.h"
 #include "octet/tensor/types/k_scales.h"
 
 namespace octet::types {
@@ -17,16 +18,26 @@ struct Q4K {
   static void decode(const std::byte* block, float* out) noexcept {
     const float d = load_f16(block);
     const float dmin = load_f16(block + 2);
-    for (int group = 0; group < 8; ++group) {
+    for (int64_t group = 0; group < 8; ++group) {
       const GroupScale packed = unpack_group_scale(block + 4, group);
       const float scale = d * static_cast<float>(packed.scale);
       const float minimum = dmin * static_cast<float>(packed.minimum);
       const std::byte* codes = block + 16 + 32 * (group / 2);
-      const int shift = 4 * (group % 2);
-      for (int l = 0; l < 32; ++l) {
+      const int64_t shift = 4 * (group % 2);
+      for (int64_t l = 0; l < 32; ++l) {
         const int q = (static_cast<int>(codes[l]) >> shift) & 15;
         out[32 * group + l] = scale * static_cast<float>(q) - minimum;
       }
+    }
+  }
+
+  static void encode(const float* values, const EncodeContext& context, std::byte* block) noexcept {
+    const KAffineFit fit = fit_k_affine(values, context, 15, {-1.0F, 0.1F, 20});
+    store_u16(block, fit.d);
+    store_u16(block + 2, fit.dmin);
+    pack_group_scales(fit.groups, block + 4);
+    for (int64_t pair = 0; pair < 4; ++pair) {
+      pack_codes<32>(fit.codes.data() + 64 * pair, block + 16 + 32 * pair);
     }
   }
 

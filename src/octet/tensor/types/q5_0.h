@@ -4,8 +4,13 @@
 // The value of largest magnitude is hit exactly (code 0 is -16).
 #pragma once
 
+#include <array>
+#include <span>
+
 #include "octet/tensor/dtype.h"
+#include "octet/tensor/quantize_search.h"
 #include "octet/tensor/types/block_bytes.h"
+#include "octet/tensor/types/encode_context.h"
 
 namespace octet::types {
 
@@ -20,6 +25,26 @@ struct Q50 {
       const int q = nibble | static_cast<int>(((high >> j) & 1U) << 4);
       out[j] = static_cast<float>(q - 16) * d;
     });
+  }
+
+  static void encode(const float* values, const EncodeContext& context, std::byte* block) noexcept {
+    const std::span<const float> group(values, 32);
+    std::array<uint8_t, 32> codes{};
+    float d = 0.0F;
+    if (context.importance != nullptr) {
+      std::array<float, 32> weights{};
+      importance_weights(group, context.importance, context.row_mean_square, weights.data());
+      d = search_symmetric(group, 16, weights.data(), codes.data());
+    } else {
+      d = largest_magnitude(group) / -16.0F;
+      const float inverse = inverse_or_zero(d);
+      for (size_t j = 0; j < codes.size(); ++j) {
+        codes[j] = truncate_to_code(group[j] * inverse + 16.5F, 31);
+      }
+    }
+    store_f16(block, d);
+    store_u32(block + 2, fifth_bits(codes.data()));
+    pack_codes<16>(codes.data(), block + 6);
   }
 
   static bool is_valid(const std::byte* block) noexcept { return is_finite_f16(block); }

@@ -3,8 +3,13 @@
 // The five-bit form of Q4_1.
 #pragma once
 
+#include <array>
+#include <span>
+
 #include "octet/tensor/dtype.h"
+#include "octet/tensor/quantize_search.h"
 #include "octet/tensor/types/block_bytes.h"
+#include "octet/tensor/types/encode_context.h"
 
 namespace octet::types {
 
@@ -20,6 +25,23 @@ struct Q51 {
       const int q = nibble | static_cast<int>(((high >> j) & 1U) << 4);
       out[j] = static_cast<float>(q) * d + m;
     });
+  }
+
+  static void encode(const float* values, const EncodeContext& context, std::byte* block) noexcept {
+    const std::span<const float> group(values, 32);
+    std::array<uint8_t, 32> codes{};
+    AffineFit fit;
+    if (context.importance != nullptr) {
+      std::array<float, 32> weights{};
+      importance_weights(group, context.importance, context.row_mean_square, weights.data());
+      fit = search_affine(group, 31, weights.data(), kImportanceTrials, codes.data());
+    } else {
+      fit = spread_codes(group, 31, codes.data());
+    }
+    store_f16(block, fit.scale);
+    store_f16(block + 2, -fit.minimum);
+    store_u32(block + 4, fifth_bits(codes.data()));
+    pack_codes<16>(codes.data(), block + 8);
   }
 
   static bool is_valid(const std::byte* block) noexcept {

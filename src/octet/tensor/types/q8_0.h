@@ -3,8 +3,12 @@
 // Nearly lossless at 8.5 bits a value.
 #pragma once
 
+#include <cmath>
+
 #include "octet/tensor/dtype.h"
+#include "octet/tensor/quantize_search.h"
 #include "octet/tensor/types/block_bytes.h"
+#include "octet/tensor/types/encode_context.h"
 
 namespace octet::types {
 
@@ -16,6 +20,16 @@ struct Q80 {
     const float d = load_f16(block);
     for (int j = 0; j < 32; ++j) {
       out[j] = static_cast<float>(static_cast<int8_t>(block[2 + j])) * d;
+    }
+  }
+
+  static void encode(const float* values, const EncodeContext&, std::byte* block) noexcept {
+    const float d = std::fabs(largest_magnitude({values, 32})) / 127.0F;
+    const float inverse = inverse_or_zero(d);
+    store_f16(block, d);
+    for (int j = 0; j < 32; ++j) {
+      const auto q = static_cast<int8_t>(std::round(values[j] * inverse));  // ties away from zero
+      block[2 + j] = static_cast<std::byte>(q);
     }
   }
 

@@ -1,0 +1,234 @@
+// Every weight type against bytes and values that ggml (and a reference of ModelOpt's NVFP4)
+// computed: decoding must give the same bits, encoding the same bytes. See
+// tests/golden/quant/README.md.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "octet/tensor/encode.h"
+#include "octet/tensor/logical_tensor.h"
+#include "octet/tensor/types/float_formats.h"
+
+namespace octet {
+namespace {
+
+constexpr int64_t kRows = 6;
+constexpr int64_t kCols = 1024;
+
+template <typename T>
+std::vector<T> read_array(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_FALSE(bytes.empty()) << path << " is missing or empty";
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+std::vector<std::byte> read_bytes(const std::string& path) {
+  return read_array<std::byte>(path);
+}
+
+template <typename T>
+void expect_equal(const std::vector<T>& actual, const std::vector<T>& expected, const char* what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  const auto differ = [](const T& a, const T& b) { return std::memcmp(&a, &b, sizeof(T)) == 0; };
+  const auto [position, other] =
+      std::mismatch(actual.begin(), actual.end(), expected.begin(), differ);
+  EXPECT_EQ(position, actual.end())
+      << what << " differ first at index " << position - actual.begin();
+}
+
+struct TypeCase {
+  DType dtype;
+  const char* file;
+};
+
+void PrintTo(
+    const TypeCase& type, std::ostream* out
+) {  // NOLINT(readability-identifier-naming): GoogleTest's name
+  *out << type.file;
+}
+
+/// The compact copy is always there; the full set of values is tested where it is.
+std::vector<std::string> golden_folders() {
+  std::vector<std::string> folders{OCTET_SOURCE_DIR "/tests/golden/quant"};
+  if (std::filesystem::exists(OCTET_SHARED_DIR "/golden/quant")) {
+    folders.emplace_back(OCTET_SHARED_DIR "/golden/quant");
+  }
+  return folders;
+}
+
+class GgmlType : public testing::TestWithParam<TypeCase> {};
+
+TEST_P(GgmlType, DecodesToTheSameBits) {
+  for (const std::string& folder : golden_folders()) {
+    int compared = 0;
+    for (const char* importance : {"", ".im"}) {
+      const std::string base = fmt::format("{}/ggml/{}{}", folder, GetParam().file, importance);
+      if (!std::filesystem::exists(base + ".deq.f32")) {
+        continue;
+      }
+      const std::vector<std::byte> encoded = read_bytes(base + ".q");
+      LogicalTensor tensor;
+      tensor.dtype = GetParam().dtype;
+      tensor.shape = {kRows, kCols};
+      tensor.data = encoded;
+      ASSERT_EQ(encoded.size(), static_cast<size_t>(kRows * row_bytes(tensor.dtype, kCols)));
+      std::vector<float> decoded(kRows * kCols);
+      decode_rows(tensor, 0, kRows, decoded.data());
+      expect_equal(decoded, read_array<float>(base + ".deq.f32"), base.c_str());
+      ++compared;
+    }
+    EXPECT_GE(compared, 1) << folder;
+  }
+}
+
+TEST_P(GgmlType, EncodesToTheSameBytes) {
+  const std::string folder = OCTET_SOURCE_DIR "/tests/golden/quant/ggml/";
+  const std::vector<float> x = read_array<float>(folder + "x.f32");
+  const std::vector<float> importance = read_array<float>(folder + "imatrix.f32");
+  ASSERT_EQ(x.size(), static_cast<size_t>(kRows * kCols));
+  const DType dtype = GetParam().dtype;
+  std::vector<std::byte> encoded(static_cast<size_t>(kRows * row_bytes(dtype, kCols)));
+  const std::string plain = folder + GetParam().file + ".q";
+  encode_rows(dtype, x.data(), kRows, kCols, nullptr, encoded.data());
+  expect_equal(encoded, read_bytes(plain), plain.c_str());
+
+  // Types that make no use of importance have no second file: their bytes must not change.
+  const std::string weighted = folder + GetParam().file + ".im.q";
+  const std::string expected = std::filesystem::exists(weighted) ? weighted : plain;
+  encode_rows(dtype, x.data(), kRows, kCols, importance.data(), encoded.data());
+  expect_equal(encoded, read_bytes(expected), expected.c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AllTypes,
+    GgmlType,
+    testing::Values(
+        TypeCase{DType::kF16, "f16"},
+        TypeCase{DType::kBF16, "bf16"},
+        TypeCase{DType::kQ8_0, "q8_0"},
+        TypeCase{DType::kQ4_0, "q4_0"},
+        TypeCase{DType::kQ4_1, "q4_1"},
+        TypeCase{DType::kQ5_0, "q5_0"},
+        TypeCase{DType::kQ5_1, "q5_1"},
+        TypeCase{DType::kQ4K, "q4_k"},
+        TypeCase{DType::kQ5K, "q5_k"},
+        TypeCase{DType::kQ6K, "q6_k"},
+        TypeCase{DType::kIQ4NL, "iq4_nl"},
+        TypeCase{DType::kIQ4XS, "iq4_xs"},
+        TypeCase{DType::kMXFP4, "mxfp4"},
+        TypeCase{DType::kNVFP4, "nvfp4"}
+    ),
+    [](const testing::TestParamInfo<TypeCase>& type) { return std::string(type.param.file); }
+);
+
+/// The ModelOpt golden: weights 8 x 64.
+class ModelOptNVFP4 : public testing::Test {
+ protected:
+  static constexpr int64_t kOut = 8;
+  static constexpr int64_t kIn = 64;
+
+  std::string folder_ = OCTET_SOURCE_DIR "/tests/golden/quant/nvfp4/";
+  std::vector<float> weights_ = read_array<float>(folder_ + "w.f32");
+
+  void expect_decodes(
+      DType dtype,
+      const std::vector<std::byte>& data,
+      const std::vector<std::byte>& block_scales,
+      const std::string& expected
+  ) const {
+    LogicalTensor tensor;
+    tensor.dtype = dtype;
+    tensor.shape = {kOut, kIn};
+    tensor.data = data;
+    tensor.block_scales = block_scales;
+    tensor.scale = read_array<float>(folder_ + "w.weight_scale_2.f32").at(0);
+    std::vector<float> decoded(kOut * kIn);
+    decode_rows(tensor, 0, kOut, decoded.data());
+    expect_equal(decoded, read_array<float>(folder_ + expected), expected.c_str());
+  }
+};
+
+TEST_F(ModelOptNVFP4, DecodesThreeTensors) {
+  const auto codes = read_bytes(folder_ + "w.weight.u8");
+  const auto scales = read_bytes(folder_ + "w.weight_scale.e4m3");
+  expect_decodes(DType::kNVFP4ModelOpt, codes, scales, "w.dequant.f32");
+  const auto static_codes = read_bytes(folder_ + "w.static.weight.u8");
+  const auto static_scales = read_bytes(folder_ + "w.static.weight_scale.e4m3");
+  expect_decodes(DType::kNVFP4ModelOpt, static_codes, static_scales, "w.static.dequant.f32");
+}
+
+TEST_F(ModelOptNVFP4, GgmlRepackOfTheSameTensorDecodesToTheSameValues) {
+  expect_decodes(DType::kNVFP4, read_bytes(folder_ + "w.ggml_nvfp4.q"), {}, "w.dequant.f32");
+}
+
+TEST_F(ModelOptNVFP4, EncodesWithScalesOfTheWeights) {
+  const NVFP4ModelOptData data = encode_nvfp4_modelopt(weights_.data(), kOut, kIn);
+  EXPECT_EQ(data.scale, 0x1p-10F);
+  expect_equal(data.block_scales, read_bytes(folder_ + "w.weight_scale.e4m3"), "block scales");
+  expect_equal(data.codes, read_bytes(folder_ + "w.weight.u8"), "codes");
+}
+
+TEST_F(ModelOptNVFP4, EncodesWithCalibratedScales) {
+  const std::vector<float> block_amax = read_array<float>(folder_ + "w.block_amax_static.f32");
+  NVFP4ModelOptOptions options;
+  options.block_amax = block_amax;
+  const NVFP4ModelOptData data = encode_nvfp4_modelopt(weights_.data(), kOut, kIn, options);
+  expect_equal(
+      data.block_scales, read_bytes(folder_ + "w.static.weight_scale.e4m3"), "block scales"
+  );
+  expect_equal(data.codes, read_bytes(folder_ + "w.static.weight.u8"), "codes");
+}
+
+/// formats.md 6.4: the scalar conversions in the order in which servers quantize activations.
+TEST_F(ModelOptNVFP4, ScalarConversionsReproduceServedActivations) {
+  const std::vector<float> a = read_array<float>(folder_ + "a.f32");
+  const float input_scale = read_array<float>(folder_ + "a.input_scale.f32").at(0);
+  const auto expected_scales = read_array<uint8_t>(folder_ + "a.serve.scale.e4m3");
+  const auto expected_codes = read_array<uint8_t>(folder_ + "a.serve.codes.u8");
+  const float inverse_scale = 1.0F / input_scale;
+  for (size_t block = 0; block < expected_scales.size(); ++block) {
+    const float* x = a.data() + 16 * block;
+    float largest = 0.0F;
+    for (int i = 0; i < 16; ++i) {
+      largest = std::max(largest, std::abs(x[i]));
+    }
+    const uint8_t scale = f32_to_e4m3(inverse_scale * (largest * (1.0F / 6.0F)));
+    EXPECT_EQ(scale, expected_scales[block]) << "block " << block;
+    const float decoded_scale = e4m3_to_f32(scale);
+    const float factor =
+        decoded_scale == 0.0F ? 0.0F : 1.0F / (decoded_scale * (1.0F / inverse_scale));
+    for (size_t i = 0; i < 16; ++i) {
+      const int byte = expected_codes[8 * block + i / 2];
+      const int expected = i % 2 == 0 ? byte & 15 : byte >> 4;
+      const int code = f32_to_e2m1(x[i] * factor);
+      EXPECT_EQ(kE2M1Values[static_cast<size_t>(code)], kE2M1Values[static_cast<size_t>(expected)])
+          << "block " << block << " element " << i;
+    }
+  }
+}
+
+TEST_F(ModelOptNVFP4, E4M3TableIsExact) {
+  const std::vector<float> table = read_array<float>(folder_ + "e4m3_table.f32");
+  ASSERT_EQ(table.size(), 256U);
+  for (size_t code = 0; code < table.size(); ++code) {
+    const float value = e4m3_to_f32(static_cast<uint8_t>(code));
+    if ((code & 0x7F) == 0x7F) {
+      EXPECT_TRUE(std::isnan(value)) << code;
+    } else {
+      EXPECT_EQ(std::memcmp(&value, &table[code], sizeof value), 0) << code;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace octet
