@@ -12,13 +12,9 @@
 #include "octet/base/token.h"
 #include "octet/sampling/noise.h"
 #include "octet/sampling/sampling_params.h"
+#include "octet/sampling/top_k.h"
 
 namespace octet {
-
-struct Candidate {
-  TokenId token = 0;
-  float logit = 0.0F;
-};
 
 class Distribution {
  public:
@@ -43,19 +39,23 @@ class Distribution {
   TokenId draw_residual(const Distribution& q, const NoiseField& noise) const;
 
  private:
-  friend class DistributionBuilder;
   double scaled(float logit) const;  // soft-capped, over temperature
+  bool inside(float logit) const;    // whole form: above the floor of min-p
+  double log_sum() const;            // of exp(scaled logit) over the support
+  void keep_top_p(double top_p);
+  void keep_min_p(double min_p);
+  TokenId draw_sparse(const NoiseField& noise) const;
   TokenId draw_whole(const NoiseField& noise) const;
-  double log_normaliser() const;
 
   std::span<const float> logits_;
   std::vector<Candidate> candidates_;
   bool whole_ = false;
-  float floor_ = 0.0F;  // whole form: logits below it are out
+  double greatest_ = 0.0;  // scaled
+  double floor_ = 0.0;     // whole form: scaled logits below it are out
   double temperature_ = 1.0;
   double softcap_ = 0.0;
-  mutable double log_normaliser_ = 0.0;  // computed on first use: a draw does not need it
-  mutable bool normalised_ = false;
+  mutable double log_sum_ = 0.0;  // computed on first use: a draw does not need it
+  mutable bool summed_ = false;
 };
 
 }  // namespace octet

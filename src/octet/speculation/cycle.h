@@ -55,10 +55,11 @@ class Cycle {
 
  private:
   struct Plan;
-  void propose(std::span<Plan> plans);
+  void propose(std::span<Plan> plans);   // drafts, where a sequence is ready for them
+  void assemble(std::span<Plan> plans);  // rows for the target
   void forward(std::span<Plan> plans);
-  void judge(std::span<Plan> plans);
-  void commit(Plan& plan);
+  void judge(std::span<Plan> plans);  // verify, then license
+  SequenceStep commit(Plan& plan);
 
   TargetModel& target_;
   Drafter& drafter_;

@@ -1,0 +1,228 @@
+#include "octet/speculation/cycle.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "octet/base/check.h"
+#include "octet/base/error.h"
+
+namespace octet {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point& mark) {
+  const Clock::time_point now = Clock::now();
+  const double ms = std::chrono::duration<double, std::milli>(now - mark).count();
+  mark = now;
+  return ms;
+}
+
+/// Tokens that the sequence may still publish.
+int64_t remaining(const Sequence& sequence) {
+  return std::min(
+      sequence.max_tokens - sequence.reply_length(), sequence.context_length - sequence.length()
+  );
+}
+
+/// Nothing behind an end token can be published, so nothing behind it is worth verifying.
+void cut_after_end(Proposal& proposal, std::span<const TokenId> stop_tokens) {
+  const auto end = std::find_first_of(
+      proposal.tokens.begin(), proposal.tokens.end(), stop_tokens.begin(), stop_tokens.end()
+  );
+  if (end == proposal.tokens.end()) {
+    return;
+  }
+  const auto kept = static_cast<size_t>(end - proposal.tokens.begin()) + 1;
+  proposal.tokens.resize(kept);
+  if (proposal.q.size() > kept) {
+    proposal.q.erase(proposal.q.begin() + static_cast<std::ptrdiff_t>(kept), proposal.q.end());
+  }
+}
+
+}  // namespace
+
+/// One sequence's step as it takes shape; each stage fills its part.
+struct Cycle::Plan {
+  explicit Plan(Sequence& s) : sequence(s) {}
+
+  Sequence& sequence;
+  Proposal proposal;           // propose
+  std::vector<TokenId> block;  // assemble: unprocessed text (the anchor when decoding), then drafts
+  int64_t logits_rows = 0;     //   drafts + 1; 0 for a chunk that ends before the prompt does
+  int64_t feature_rows = 0;    //   the last so many rows
+  int64_t first_logits = 0;    // forward: where this sequence's results start
+  int64_t first_features = 0;
+  Verdict verdict;  // verify
+  License licence;  // license
+};
+
+Cycle::Cycle(TargetModel& target, Drafter& drafter) : target_(target), drafter_(drafter) {
+  for (const int tap : drafter.taps()) {
+    if (tap < 0 || tap >= target.shape().layers) {
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format(
+              "the drafter reads target layer {}, but the target has layers 0 to {}: they are not "
+              "a "
+              "pair",
+              tap,
+              target.shape().layers - 1
+          )
+      );
+    }
+  }
+}
+
+StepReport Cycle::step(std::span<Sequence* const> sequences) {
+  std::vector<Plan> plans;
+  plans.reserve(sequences.size());
+  for (Sequence* sequence : sequences) {
+    OCTET_CHECK(sequence->finish == FinishReason::kNone);
+    OCTET_CHECK(sequence->unprocessed() >= 1 && remaining(*sequence) >= 1);
+    plans.emplace_back(*sequence);
+  }
+
+  StepReport report;
+  Clock::time_point mark = Clock::now();
+  propose(plans);
+  report.times.draft_ms = ms_since(mark);
+  assemble(plans);
+  forward(plans);
+  report.times.forward_ms = ms_since(mark);
+  judge(plans);
+  report.times.verify_ms = ms_since(mark);
+  for (Plan& plan : plans) {
+    report.sequences.push_back(commit(plan));
+  }
+  report.times.commit_ms = ms_since(mark);
+  return report;
+}
+
+void Cycle::propose(std::span<Plan> plans) {
+  std::vector<DraftTask> tasks;
+  for (Plan& plan : plans) {
+    const Sequence& sequence = plan.sequence;
+    // The target adds a token of its own, so one less than what may still come.
+    const int64_t count = std::min(
+        {static_cast<int64_t>(std::min(sequence.draft_max, drafter_.max_drafts())),
+         target_.max_rows() - 1,
+         remaining(sequence) - 1}
+    );
+    if (sequence.unprocessed() == 1 && count > 0) {
+      tasks.push_back(
+          {sequence.draft_state.get(),
+           sequence.tokens,
+           static_cast<int>(count),
+           sequence.sampler.get(),
+           &sequence.penalties,
+           sequence.rule,
+           &plan.proposal}
+      );
+    }
+  }
+  if (tasks.empty()) {
+    return;
+  }
+  drafter_.propose(tasks);
+  for (const DraftTask& task : tasks) {
+    OCTET_CHECK(std::ssize(task.out->tokens) <= task.count);
+  }
+  for (Plan& plan : plans) {
+    cut_after_end(plan.proposal, plan.sequence.stop_tokens);
+  }
+}
+
+void Cycle::assemble(std::span<Plan> plans) {
+  for (Plan& plan : plans) {
+    const Sequence& sequence = plan.sequence;
+    const int64_t begin = sequence.cache->length();
+    const int64_t end = std::min(sequence.length(), begin + target_.max_rows());
+    const bool whole = end == sequence.length();  // up to the anchor: a token can be chosen
+    plan.block.assign(sequence.tokens.begin() + begin, sequence.tokens.begin() + end);
+    plan.block.insert(plan.block.end(), plan.proposal.tokens.begin(), plan.proposal.tokens.end());
+    plan.logits_rows = whole ? std::ssize(plan.proposal.tokens) + 1 : 0;
+    if (!drafter_.taps().empty() && sequence.draft_max > 0) {
+      // Of a prompt only the rows that the first draft can see.
+      const int64_t first_useful =
+          sequence.length() - 1 - std::min(sequence.length() - 1, drafter_.feature_window());
+      plan.feature_rows =
+          std::max<int64_t>(0, begin + std::ssize(plan.block) - std::max(begin, first_useful));
+    }
+  }
+}
+
+void Cycle::forward(std::span<Plan> plans) {
+  std::vector<SequenceRows> batch;
+  int64_t logits = 0;
+  int64_t features = 0;
+  bool tapped = false;
+  for (Plan& plan : plans) {
+    batch.push_back({plan.sequence.cache.get(), plan.block, plan.logits_rows, plan.feature_rows});
+    plan.first_logits = std::exchange(logits, logits + plan.logits_rows);
+    plan.first_features = std::exchange(features, features + plan.feature_rows);
+    tapped = tapped || plan.feature_rows > 0;
+  }
+  target_.forward(batch, tapped ? drafter_.taps() : std::span<const int>(), rows_);
+  OCTET_CHECK(rows_.logits.rows == logits && rows_.features.rows == features);
+}
+
+void Cycle::judge(std::span<Plan> plans) {
+  for (Plan& plan : plans) {
+    const Sequence& sequence = plan.sequence;
+    if (plan.logits_rows > 0) {
+      plan.verdict = verify(
+          plan.proposal,
+          rows_.logits.slice(plan.first_logits, plan.logits_rows),
+          *sequence.sampler,
+          sequence.penalties,
+          sequence.rule,
+          sequence.length()
+      );
+    }
+    const Limits limits = {
+        sequence.stop_tokens,
+        sequence.max_tokens - sequence.reply_length(),
+        sequence.context_length - sequence.length(),
+        sequence.cancelled};
+    plan.licence = license(plan.verdict.tokens, limits, sequence.stop_watch);
+  }
+}
+
+SequenceStep Cycle::commit(Plan& plan) {
+  Sequence& sequence = plan.sequence;
+  SequenceCache& cache = *sequence.cache;
+  const auto rows = std::ssize(plan.block);
+  const int64_t begin = cache.length() - rows;
+
+  // Rows stay whose tokens are in the text: the anchor and the published drafts. The last published
+  // token has none yet.
+  if (plan.logits_rows > 0) {
+    cache.truncate(sequence.length() - 1 + plan.licence.published);
+  }
+  if (plan.feature_rows > 0) {
+    const int64_t first = begin + rows - plan.feature_rows;
+    const int64_t kept = std::max<int64_t>(0, cache.length() - first);
+    drafter_.observe(*sequence.draft_state, first, rows_.features.slice(plan.first_features, kept));
+  }
+  const SequenceStep step = {
+      rows,
+      rows - plan.proposal.tokens.size() > 1 || plan.logits_rows == 0,
+      static_cast<int>(plan.proposal.tokens.size()),
+      plan.verdict.accepted,
+      plan.licence.published,
+      plan.licence.finish};
+  for (int i = 0; i < plan.licence.published; ++i) {
+    const TokenId token = plan.verdict.tokens[static_cast<size_t>(i)];
+    sequence.tokens.push_back(token);
+    sequence.penalties.push(token);
+  }
+  sequence.finish = plan.licence.finish;
+  OCTET_CHECK(plan.logits_rows == 0 || sequence.unprocessed() == 1);
+  return step;
+}
+
+}  // namespace octet
