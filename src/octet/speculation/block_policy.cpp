@@ -7,18 +7,20 @@
 namespace octet {
 namespace {
 
-// A conditional acceptance before anything was seen, and how many observations it weighs. High, so that a new
-// sequence begins by drafting; light, so that three bad blocks end it.
+// A conditional acceptance before anything was seen, and how many observations it weighs. High, so
+// that a new sequence begins by drafting; light, so that three bad blocks end it.
 constexpr double kPriorAcceptance = 0.75;
 constexpr double kPriorWeight = 1.0;
 // Share of the past that one more observation of a row keeps: about the last 30 blocks count.
 constexpr double kMemory = 0.97;
 
-// Steps between looks at another length: the first, and the most that repeated losses lead to. A look costs at most
-// about one plain step, so kFirstProbe .. kLastProbe bound the cost of probing to well below 2 % of a long text.
+// Steps between looks at another length: the first, and the most that repeated losses lead to. A
+// look costs at most about one plain step, so kFirstProbe .. kLastProbe bound the cost of probing
+// to well below 2 % of a long text.
 constexpr int64_t kFirstProbe = 48;
 constexpr int64_t kLastProbe = 768;
-// A plain step in between refreshes C_t while drafting pays; it forgoes about (speedup - 1) plain steps.
+// A plain step in between refreshes C_t while drafting pays; it forgoes about (speedup - 1) plain
+// steps.
 constexpr int64_t kPlainProbe = 512;
 
 }  // namespace
@@ -42,11 +44,17 @@ void StepCosts::observe_forward(int rows, double ms) {
   }
 }
 
-void StepCosts::observe_draft(double ms) { draft_.add(ms); }
+void StepCosts::observe_draft(double ms) {
+  draft_.add(ms);
+}
 
-bool StepCosts::knows_forward(int rows) const { return forward_[static_cast<size_t>(rows)].count > 0; }
+bool StepCosts::knows_forward(int rows) const {
+  return forward_[static_cast<size_t>(rows)].count > 0;
+}
 
-double StepCosts::draft_ms() const { return draft_.median(); }
+double StepCosts::draft_ms() const {
+  return draft_.median();
+}
 
 double StepCosts::forward_ms(int rows) const {
   if (knows_forward(rows)) {
@@ -70,10 +78,13 @@ double StepCosts::forward_ms(int rows) const {
   }
   const double low = forward_[static_cast<size_t>(below)].median();
   const double high = forward_[static_cast<size_t>(above)].median();
-  return low + (high - low) * static_cast<double>(rows - below) / static_cast<double>(above - below);
+  return low +
+         (high - low) * static_cast<double>(rows - below) / static_cast<double>(above - below);
 }
 
-BlockForecast best_block(const StepCosts& costs, const std::array<double, kMaxDrafts>& conditional, int max_drafts) {
+BlockForecast best_block(
+    const StepCosts& costs, const std::array<double, kMaxDrafts>& conditional, int max_drafts
+) {
   BlockForecast best;
   best.tokens_per_ms = 1.0 / std::max(costs.forward_ms(1), 1e-9);
   double tokens = 1.0;
@@ -116,8 +127,8 @@ BlockPolicy::BlockPolicy(const StepCosts& costs, int max_drafts)
 }
 
 double BlockPolicy::conditional(int k) const {
-  // A row is expected to do as well as the one before it, until it was seen: blocks that were kept short then grow
-  // again where the text is easy.
+  // A row is expected to do as well as the one before it, until it was seen: blocks that were kept
+  // short then grow again where the text is easy.
   double expected = kPriorAcceptance;
   for (int row = 0; row <= k; ++row) {
     const auto i = static_cast<size_t>(row);
@@ -126,7 +137,8 @@ double BlockPolicy::conditional(int k) const {
   return expected;
 }
 
-/// The cost curve is learnt from use: a full block, a plain step and one in the middle. -1 when it is known.
+/// The cost curve is learnt from use: a full block, a plain step and one in the middle. -1 when it
+/// is known.
 int BlockPolicy::explore_costs() const {
   if (!costs_.knows_draft() || !costs_.knows_forward(max_drafts_ + 1)) {
     return max_drafts_;
