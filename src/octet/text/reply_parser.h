@@ -1,7 +1,8 @@
 // Splits the model's reply, token by token, into what it thinks, what it says and what it calls.
 // Control tokens give the structure, bytes the content. Not for stop strings, and the content of a
-// tool call is passed on raw. Invariants: the text of every event is valid UTF-8; a reply cut at
-// any token gives the same joined text as the whole reply up to there.
+// tool call is passed on raw. Invariants: the text of every event is valid UTF-8; control tokens
+// never show up in it, except the string delimiter inside a tool call. Tolerates what models do:
+// empty thoughts, doubled or stray channel tokens, channels of other names.
 #pragma once
 
 #include <memory>
@@ -17,43 +18,42 @@ namespace octet {
 
 enum class ReplyPart {
   kSpeech,
-  kThinking,
-  kToolCall,  // raw: "call:name{...}" with <|"|> spelled out
+  kThinking,  // without the label of its channel and without white space around it
+  kToolCall,  // "call:name{...}", strings delimited by <|"|>
 };
 
 struct ReplyEvent {
   ReplyPart part = ReplyPart::kSpeech;
-  std::string text;       // may be empty when `complete`
-  bool complete = false;  // the thought or tool call ends here
+  std::string text;       // may be empty when complete
+  bool complete = false;  // this thought or tool call has ended properly; never set for speech
 };
 
 class ReplyParser {
  public:
   explicit ReplyParser(std::shared_ptr<const Tokenizer> tokenizer);
 
-  /// Appends what the token brings. Stop tokens bring nothing.
+  /// Appends what the token brings: nothing, one event or several. Throws Error(kInvalidArgument)
+  /// for an id that is not in the vocabulary.
   void push(TokenId token, std::vector<ReplyEvent>& events);
 
-  /// The end of the reply: what was held back. The parser is as new afterwards.
+  /// The end of the reply: appends what was held back. The parser is as new afterwards.
   void finish(std::vector<ReplyEvent>& events);
 
-  ReplyPart part() const { return part_; }
-
  private:
+  enum class State { kSpeech, kLabel, kThinking, kToolCall };
+
   void push_control(TokenId token, std::vector<ReplyEvent>& events);
   void push_text(std::string_view bytes, std::vector<ReplyEvent>& events);
   void push_label(std::string_view bytes, std::vector<ReplyEvent>& events);
-  void push_thought(std::string_view bytes, std::vector<ReplyEvent>& events);
-  void emit(std::string text, std::vector<ReplyEvent>& events) const;
-  void end_part(std::vector<ReplyEvent>& events);
+  void push_thought(std::string_view text, std::vector<ReplyEvent>& events);
+  void enter(State state, std::vector<ReplyEvent>& events);
 
   std::shared_ptr<const Tokenizer> tokenizer_;
-  ReplyPart part_ = ReplyPart::kSpeech;
-  bool in_label_ = false;         // just after the channel opened: its name is not complete
-  std::string label_;             // what there is of the name
-  bool thought_started_ = false;  // leading white space of a thought is dropped
-  std::string thought_space_;     // white space that is dropped if the thought ends after it
+  State state_ = State::kSpeech;
   StreamDecoder decoder_;
+  std::string label_;          // what there is of a channel's name, in State::kLabel
+  std::string thought_space_;  // white space of a thought that counts only if more follows
+  bool thought_started_ = false;
 };
 
 }  // namespace octet

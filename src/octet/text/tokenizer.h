@@ -11,10 +11,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "octet/base/token.h"
+#include "octet/text/tokenizer_source.h"
 #include "octet/text/vocabulary.h"
 
 namespace octet {
@@ -42,16 +42,6 @@ struct ChatTokens {
   TokenId tool_response_open = kNoToken;
   TokenId tool_response_close = kNoToken;
   TokenId quote = kNoToken;
-};
-
-/// Everything that files say about a tokenizer, borrowed for the constructor's call only.
-struct TokenizerSource {
-  std::vector<std::string_view> pieces;                               // by id
-  std::vector<std::pair<std::string_view, std::string_view>> merges;  // lowest rank first
-  std::vector<TokenId> declared_special;
-  TokenId bos = kNoToken;         // kNoToken: the piece "<bos>"
-  std::vector<int64_t> stop_ids;  // added to <eos>, <turn|> and <|tool_response>
-  std::vector<int64_t> suppressed_ids;
 };
 
 inline constexpr int64_t kMaxTextBytes = int64_t{1} << 30;
