@@ -1,0 +1,81 @@
+#include "octet/kernels/cpu/cpu_features.h"
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+namespace octet::cpu {
+
+#if defined(__x86_64__)
+namespace {
+
+struct CpuidLeaf {
+  uint32_t eax = 0;
+  uint32_t ebx = 0;
+  uint32_t ecx = 0;
+  uint32_t edx = 0;
+};
+
+CpuidLeaf cpuid(uint32_t leaf) {
+  CpuidLeaf r;
+  if (__get_cpuid_count(leaf, 0, &r.eax, &r.ebx, &r.ecx, &r.edx) == 0) {
+    return {};
+  }
+  return r;
+}
+
+bool has_all(uint32_t word, uint32_t bits) {
+  return (word & bits) == bits;
+}
+
+/// The register sets that the operating system saves (XCR0).
+uint32_t saved_registers() {
+  uint32_t low = 0;
+  uint32_t high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+}  // namespace
+
+CpuFeatures detect_cpu_features() {
+  const CpuidLeaf basic = cpuid(1);
+  const CpuidLeaf extended = cpuid(7);
+  CpuFeatures features;
+  if (!has_all(basic.ecx, bit_OSXSAVE)) {
+    return features;
+  }
+  constexpr uint32_t kYmm = 0x06;  // XMM and the upper halves of YMM
+  constexpr uint32_t kZmm = 0xE6;  // those, masks, upper halves of ZMM, ZMM16..31
+  const uint32_t saved = saved_registers();
+  features.avx2 = has_all(saved, kYmm) && has_all(basic.ecx, bit_AVX | bit_FMA | bit_F16C) &&
+                  has_all(extended.ebx, bit_AVX2 | bit_BMI2);
+  features.avx512 =
+      features.avx2 && has_all(saved, kZmm) &&
+      has_all(extended.ebx, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ) &&
+      has_all(extended.ecx, bit_AVX512VNNI | bit_AVX512VBMI);
+  return features;
+}
+
+#elif defined(__aarch64__)
+
+CpuFeatures detect_cpu_features() {
+  CpuFeatures features;
+  features.neon_dotprod = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+  return features;
+}
+
+#else
+
+CpuFeatures detect_cpu_features() {
+  return {};
+}
+
+#endif
+
+}  // namespace octet::cpu

@@ -1,0 +1,130 @@
+// Sixteen float lanes in two 256-bit registers; operations as documented in quad_lanes.h.
+#pragma once
+
+#include <cstdint>
+#include <immintrin.h>
+
+namespace octet::cpu::avx2 {
+
+struct Lanes {
+  struct Floats {
+    __m256 low;
+    __m256 high;
+  };
+  struct Raw {
+    __m256i low;
+    __m256i high;
+  };
+
+  static constexpr int kScoreQueries = 2;
+  static constexpr int kScoreKeys = 2;
+  static constexpr int kSumQueries = 2;
+  static constexpr int kSumPairs = 1;
+
+  static Floats set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+  static Floats load(const float* from) {
+    return {_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8)};
+  }
+  static void store(float* to, Floats x) {
+    _mm256_storeu_ps(to, x.low);
+    _mm256_storeu_ps(to + 8, x.high);
+  }
+  static Floats load_part(const float* from, int64_t count) {
+    return {
+        _mm256_maskload_ps(from, first(count)),
+        count > 8 ? _mm256_maskload_ps(from + 8, first(count - 8)) : _mm256_setzero_ps()};
+  }
+  static void store_part(float* to, Floats x, int64_t count) {
+    _mm256_maskstore_ps(to, first(count), x.low);
+    if (count > 8) {
+      _mm256_maskstore_ps(to + 8, first(count - 8), x.high);
+    }
+  }
+
+  static Floats add(Floats a, Floats b) {
+    return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
+  }
+  static Floats sub(Floats a, Floats b) {
+    return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)};
+  }
+  static Floats mul(Floats a, Floats b) {
+    return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)};
+  }
+  static Floats div(Floats a, Floats b) {
+    return {_mm256_div_ps(a.low, b.low), _mm256_div_ps(a.high, b.high)};
+  }
+  static Floats fma(Floats a, Floats b, Floats c) {
+    return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
+  }
+  static Floats fnma(Floats a, Floats b, Floats c) {
+    return {_mm256_fnmadd_ps(a.low, b.low, c.low), _mm256_fnmadd_ps(a.high, b.high, c.high)};
+  }
+  static Floats max(Floats a, Floats b) {
+    return {_mm256_max_ps(a.low, b.low), _mm256_max_ps(a.high, b.high)};
+  }
+  static Floats min(Floats a, Floats b) {
+    return {_mm256_min_ps(a.low, b.low), _mm256_min_ps(a.high, b.high)};
+  }
+  static Floats select_less(Floats a, Floats b, Floats x, Floats y) {
+    return {
+        _mm256_blendv_ps(y.low, x.low, _mm256_cmp_ps(a.low, b.low, _CMP_LT_OQ)),
+        _mm256_blendv_ps(y.high, x.high, _mm256_cmp_ps(a.high, b.high, _CMP_LT_OQ))};
+  }
+  static Floats abs(Floats x) {
+    const __m256 sign = _mm256_set1_ps(-0.0F);
+    return {_mm256_andnot_ps(sign, x.low), _mm256_andnot_ps(sign, x.high)};
+  }
+  static Floats with_sign(Floats magnitude, Floats sign) {
+    const __m256 mask = _mm256_set1_ps(-0.0F);
+    return {
+        _mm256_or_ps(magnitude.low, _mm256_and_ps(sign.low, mask)),
+        _mm256_or_ps(magnitude.high, _mm256_and_ps(sign.high, mask))};
+  }
+  static Floats times_power(Floats x, Floats n) {
+    return {times_power(x.low, n.low), times_power(x.high, n.high)};
+  }
+
+  static float sum(Floats x) {
+    const __m256 eight = _mm256_add_ps(x.low, x.high);
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+
+  static Raw load_raw(const uint16_t* from) {
+    const auto* words = reinterpret_cast<const __m256i*>(from);
+    return {_mm256_loadu_si256(words), _mm256_loadu_si256(words + 1)};
+  }
+  static Floats even(Raw raw) {
+    return {
+        _mm256_castsi256_ps(_mm256_slli_epi32(raw.low, 16)),
+        _mm256_castsi256_ps(_mm256_slli_epi32(raw.high, 16))};
+  }
+  static Floats odd(Raw raw) {
+    const __m256i mask = _mm256_set1_epi32(static_cast<int>(0xFFFF0000U));
+    return {
+        _mm256_castsi256_ps(_mm256_and_si256(raw.low, mask)),
+        _mm256_castsi256_ps(_mm256_and_si256(raw.high, mask))};
+  }
+
+ private:
+  /// Mask of the first `count` lanes, all for count >= 8.
+  static __m256i first(int64_t count) {
+    return _mm256_cmpgt_epi32(
+        _mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)
+    );
+  }
+  static __m256 power_of_two(__m256i n) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+  }
+  static __m256 times_power(__m256 x, __m256 n) {
+    // Two factors, since 2^n itself may be out of range. The first product is exact.
+    const __m256i power = _mm256_cvtps_epi32(n);
+    const __m256i half = _mm256_srai_epi32(power, 1);
+    return _mm256_mul_ps(
+        _mm256_mul_ps(x, power_of_two(half)), power_of_two(_mm256_sub_epi32(power, half))
+    );
+  }
+};
+
+}  // namespace octet::cpu::avx2

@@ -1,0 +1,146 @@
+// Sixteen float lanes as four 128-bit vectors of the compiler, for instruction sets with 128-bit
+// registers and for the portable kernels. One of the lane types that vector_generic.h is written
+// over; the operations that every lane type has are documented here. Invariant: each operation
+// gives the same bits as in every other lane type, but fused multiply-add, which Arithmetic
+// decides.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace octet::cpu {
+
+using FloatQuad = float __attribute__((vector_size(16)));
+using WordQuad = uint32_t __attribute__((vector_size(16)));
+using IntQuad = int32_t __attribute__((vector_size(16)));
+
+/// Products and sums rounded separately: for CPUs that need not have the fused operation.
+struct SeparateArithmetic {
+  static FloatQuad multiply_add(FloatQuad a, FloatQuad b, FloatQuad c) { return a * b + c; }
+  static FloatQuad subtract_product(FloatQuad a, FloatQuad b, FloatQuad c) { return c - a * b; }
+};
+
+template <class Arithmetic>
+struct QuadLanes {
+  struct Floats {
+    FloatQuad quad[4];
+  };
+  /// 32 values of bfloat16, as stored.
+  struct Raw {
+    WordQuad quad[4];
+  };
+
+  // Register tiles of attention: queries x keys for scores, queries x column pairs for weighted
+  // sums.
+  static constexpr int kScoreQueries = 1;
+  static constexpr int kScoreKeys = 2;
+  static constexpr int kSumQueries = 1;
+  static constexpr int kSumPairs = 1;
+
+  template <class F>
+  static Floats each(F f) {
+    return {{f(0), f(1), f(2), f(3)}};
+  }
+
+  static Floats set(float x) {
+    return each([&](int) { return FloatQuad{x, x, x, x}; });
+  }
+  static Floats load(const float* from) {
+    Floats x;
+    std::memcpy(&x, from, sizeof(x));
+    return x;
+  }
+  static void store(float* to, const Floats& x) { std::memcpy(to, &x, sizeof(x)); }
+  /// The first `count` < 16 lanes; the others are zero.
+  static Floats load_part(const float* from, int64_t count) {
+    Floats x = set(0.0F);
+    std::memcpy(&x, from, static_cast<size_t>(count) * sizeof(float));
+    return x;
+  }
+  static void store_part(float* to, const Floats& x, int64_t count) {
+    std::memcpy(to, &x, static_cast<size_t>(count) * sizeof(float));
+  }
+
+  static Floats add(const Floats& a, const Floats& b) {
+    return each([&](int i) { return a.quad[i] + b.quad[i]; });
+  }
+  static Floats sub(const Floats& a, const Floats& b) {
+    return each([&](int i) { return a.quad[i] - b.quad[i]; });
+  }
+  static Floats mul(const Floats& a, const Floats& b) {
+    return each([&](int i) { return a.quad[i] * b.quad[i]; });
+  }
+  static Floats div(const Floats& a, const Floats& b) {
+    return each([&](int i) { return a.quad[i] / b.quad[i]; });
+  }
+  /// a * b + c
+  static Floats fma(const Floats& a, const Floats& b, const Floats& c) {
+    return each([&](int i) { return Arithmetic::multiply_add(a.quad[i], b.quad[i], c.quad[i]); });
+  }
+  /// c - a * b
+  static Floats fnma(const Floats& a, const Floats& b, const Floats& c) {
+    return each([&](int i) { return Arithmetic::subtract_product(a.quad[i], b.quad[i], c.quad[i]); }
+    );
+  }
+  /// a > b ? a : b, so b when either is NaN.
+  static Floats max(const Floats& a, const Floats& b) {
+    return each([&](int i) { return a.quad[i] > b.quad[i] ? a.quad[i] : b.quad[i]; });
+  }
+  /// a < b ? a : b, so b when either is NaN.
+  static Floats min(const Floats& a, const Floats& b) {
+    return each([&](int i) { return a.quad[i] < b.quad[i] ? a.quad[i] : b.quad[i]; });
+  }
+  /// a < b ? x : y
+  static Floats select_less(const Floats& a, const Floats& b, const Floats& x, const Floats& y) {
+    return each([&](int i) { return a.quad[i] < b.quad[i] ? x.quad[i] : y.quad[i]; });
+  }
+  static Floats abs(const Floats& x) {
+    return each([&](int i) { return as_floats(as_words(x.quad[i]) & (WordQuad{} + 0x7FFFFFFFU)); });
+  }
+  /// `magnitude` >= 0 with the sign of `sign`.
+  static Floats with_sign(const Floats& magnitude, const Floats& sign) {
+    return each([&](int i) {
+      return as_floats(
+          as_words(magnitude.quad[i]) | (as_words(sign.quad[i]) & (WordQuad{} + 0x80000000U))
+      );
+    });
+  }
+  /// x * 2^n for integral |n| <= 250, rounded once.
+  static Floats times_power(const Floats& x, const Floats& n) {
+    return each([&](int i) {
+      // Two factors, since 2^n itself may be out of range. The first product is exact.
+      const IntQuad power = __builtin_convertvector(n.quad[i], IntQuad);
+      const IntQuad half = power >> 1;
+      return x.quad[i] * power_of_two(half) * power_of_two(power - half);
+    });
+  }
+
+  /// Sum of the lanes, by halves: 16 -> 8 -> 4 -> 2 -> 1.
+  static float sum(const Floats& x) {
+    const FloatQuad four = (x.quad[0] + x.quad[2]) + (x.quad[1] + x.quad[3]);
+    return (four[0] + four[2]) + (four[1] + four[3]);
+  }
+
+  static Raw load_raw(const uint16_t* from) {
+    Raw raw;
+    std::memcpy(&raw, from, sizeof(raw));
+    return raw;
+  }
+  /// Values 0, 2, 4, ... 30 (the low halves of the words).
+  static Floats even(const Raw& raw) {
+    return each([&](int i) { return as_floats(raw.quad[i] << 16); });
+  }
+  /// Values 1, 3, 5, ... 31.
+  static Floats odd(const Raw& raw) {
+    return each([&](int i) { return as_floats(raw.quad[i] & (WordQuad{} + 0xFFFF0000U)); });
+  }
+
+ private:
+  static FloatQuad as_floats(WordQuad x) { return reinterpret_cast<FloatQuad>(x); }
+  static WordQuad as_words(FloatQuad x) { return reinterpret_cast<WordQuad>(x); }
+  static FloatQuad power_of_two(IntQuad n) {
+    return as_floats((reinterpret_cast<WordQuad>(n) + 127U) << 23);
+  }
+};
+
+}  // namespace octet::cpu
