@@ -1,4 +1,5 @@
-// The DFlash drafter as a model: context features in, draft logits out. It knows nothing of acceptance or sampling.
+// The DFlash drafter as a model: context features in, draft logits out. It knows nothing of
+// acceptance or sampling.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,17 @@
 
 namespace octet {
 
-/// One sequence's draft context: keys and values of committed positions, the last window of them. Only accepted
-/// positions ever enter; the block of a draft is scratch that the next one overwrites.
+/// One sequence's draft context: keys and values of committed positions, the last window of them.
+/// Only accepted positions ever enter; the block of a draft is scratch that the next one
+/// overwrites.
 class DraftCache {
  public:
   virtual ~DraftCache() = default;
   virtual int64_t length() const = 0;  // positions [valid_from(), length()) are present
   virtual int64_t valid_from() const = 0;
   virtual int64_t bytes() const = 0;
-  /// Continues at `position` without features for what lies between: rows before it are masked. Used when the last
-  /// window of a long prompt is all that is injected, and after a cut.
+  /// Continues at `position` without features for what lies between: rows before it are masked.
+  /// Used when the last window of a long prompt is all that is injected, and after a cut.
   virtual void restart(int64_t position) = 0;
   virtual void truncate(int64_t length) = 0;
 };
@@ -32,11 +34,11 @@ struct DraftRequest {
 };
 
 struct DraftShape {
-  int block = 8;              // rows of a block: the anchor and block - 1 masks
-  int64_t window = 0;         // context positions a row can see; 0: all
-  std::vector<int> taps;      // zero-based target layers
+  int block = 8;          // rows of a block: the anchor and block - 1 masks
+  int64_t window = 0;     // context positions a row can see; 0: all
+  std::vector<int> taps;  // zero-based target layers
   TokenId mask_token = 0;
-  int64_t vocabulary = 0;     // columns of the draft logits
+  int64_t vocabulary = 0;  // columns of the draft logits
 };
 
 class DraftModel {
@@ -49,7 +51,8 @@ class DraftModel {
   /// Fuses features [n, taps * hidden] and appends them at positions cache.length() .. + n.
   virtual void inject(DraftCache& cache, ConstRows features) = 0;
 
-  /// One block a request; out has (block - 1) rows a request: row j is the draft for position length + 1 + j. No soft cap.
+  /// One block a request; out has (block - 1) rows a request: row j is the draft for position
+  /// length + 1 + j. No soft cap.
   virtual void draft(std::span<const DraftRequest> requests, Rows logits) = 0;
 };
 

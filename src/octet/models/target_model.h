@@ -1,5 +1,5 @@
-// What a target model offers to the verify cycle: a forward pass over rows of any sequences, with logits and tap
-// features for the rows that somebody reads. Hides layers, cache layout and sharing.
+// What a target model offers to the verify cycle: a forward pass over rows of any sequences, with
+// logits and tap features for the rows that somebody reads. Hides layers, cache layout and sharing.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@
 
 namespace octet {
 
-/// One sequence's keys and values. Entries at positions >= length() are stale and never read; truncation is a
-/// cursor move. Rings hold the window plus the largest number of rows of one forward.
+/// One sequence's keys and values. Entries at positions >= length() are stale and never read;
+/// truncation is a cursor move. Rings hold the window plus the largest number of rows of one
+/// forward.
 class SequenceCache {
  public:
   virtual ~SequenceCache() = default;
@@ -23,6 +24,10 @@ class SequenceCache {
   virtual int64_t bytes() const = 0;
   /// Keeps positions [0, length). `length` must be within max_rows() of the present length, or 0.
   virtual void truncate(int64_t length) = 0;
+  /// Whether the keys that a continuation at `length` needs are still there (a ring forgets):
+  /// always for 0 and for the last max_rows() positions, for earlier ones it depends on what was
+  /// written since. Ask before reusing a prefix.
+  virtual bool can_truncate(int64_t length) const { return length <= this->length(); }
 };
 
 /// Consecutive rows of one sequence in a forward: tokens[i] is at position cache->length() + i.
@@ -33,7 +38,8 @@ struct SequenceRows {
   int64_t feature_rows = 0;  // the last so many rows get tap features
 };
 
-/// Results of a forward, sequence by sequence, only the rows asked for. Buffers are reused from call to call.
+/// Results of a forward, sequence by sequence, only the rows asked for. Buffers are reused from
+/// call to call.
 struct ForwardRows {
   std::vector<float> logits_buffer;
   std::vector<float> features_buffer;
@@ -65,13 +71,18 @@ class TargetModel {
 
   virtual std::unique_ptr<SequenceCache> new_cache(int64_t positions, KvType type) const = 0;
 
-  /// Runs all rows, appends their positions to the caches, fills `out`. taps: zero-based layers whose outputs are wanted.
-  virtual void forward(std::span<const SequenceRows> batch, std::span<const int> taps, ForwardRows& out) = 0;
+  /// Runs all rows, appends their positions to the caches, fills `out`. taps: zero-based layers
+  /// whose outputs are wanted.
+  virtual void forward(
+      std::span<const SequenceRows> batch, std::span<const int> taps, ForwardRows& out
+  ) = 0;
 
   // Shared with drafters that have no embedding or head of their own.
-  virtual void embed(std::span<const TokenId> ids, float scale, Rows out) = 0;  // rows of the table times scale
-  virtual void head(ConstRows hidden, Rows logits) = 0;                         // no norm, no soft cap
-  virtual float final_softcap() const = 0;                                      // 0: none
+  virtual void embed(
+      std::span<const TokenId> ids, float scale, Rows out
+  ) = 0;                                                 // rows of the table times scale
+  virtual void head(ConstRows hidden, Rows logits) = 0;  // no norm, no soft cap
+  virtual float final_softcap() const = 0;               // 0: none
 };
 
 }  // namespace octet

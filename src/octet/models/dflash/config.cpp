@@ -1,0 +1,179 @@
+#include "octet/models/dflash/config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "octet/base/error.h"
+#include "octet/models/key_reader.h"
+
+namespace octet {
+namespace {
+
+constexpr int64_t kMaxBlock = 64;
+constexpr int64_t kMaxTokenId = (int64_t{1} << 31) - 1;
+
+/// Relatives of DFlash that share its name: running them as plain DFlash would only ruin their
+/// acceptance.
+void refuse_relatives(const KeyReader& keys) {
+  if (keys.metadata().find_boolean(keys.full("sample_from_anchor")).value_or(false)) {
+    keys.fail(ErrorKind::kUnsupported, "sample_from_anchor", "is set, which is not plain DFlash");
+  }
+  const auto value_scale = keys.metadata().find_number(keys.full("attention.value_scale"));
+  if (value_scale && *value_scale != 0.0 && *value_scale != 1.0) {
+    keys.fail(
+        ErrorKind::kUnsupported,
+        "attention.value_scale",
+        fmt::format("is {}, expected 1 or none", *value_scale)
+    );
+  }
+  const std::string* scaling = keys.metadata().find_string(keys.full("rope.scaling.type"));
+  if (scaling != nullptr && *scaling != "none") {
+    keys.fail(
+        ErrorKind::kUnsupported,
+        "rope.scaling.type",
+        fmt::format("is '{}', expected 'none'", *scaling)
+    );
+  }
+}
+
+void read_taps(const KeyReader& keys, DFlashConfig& config) {
+  constexpr std::string_view kKey = "target_layer_ids";
+  const auto taps = keys.metadata().find_integers(keys.full(kKey));
+  if (!taps || taps->empty()) {
+    keys.fail(ErrorKind::kNotFound, kKey, "is missing: it lists the target layers to read");
+  }
+  for (const int64_t tap : *taps) {
+    if (tap < 0 || tap >= kMaxLayers) {
+      keys.fail(ErrorKind::kMalformed, kKey, fmt::format("contains {}", tap));
+    }
+    config.taps.push_back(static_cast<int>(tap));
+  }
+}
+
+void read_layers(const KeyReader& keys, DFlashConfig& config) {
+  const int64_t count = keys.integer("block_count", 1, kMaxLayers);
+  const int64_t window = keys.integer_or("attention.sliding_window", 0, 0, kMaxPositions);
+  const std::vector<bool> windowed =
+      keys.flags("attention.sliding_window_pattern", count, window > 0);
+  const std::vector<bool> causal = keys.flags("attention.causal_pattern", count, false);
+  for (size_t l = 0; l < static_cast<size_t>(count); ++l) {
+    config.layers.push_back({windowed[l] ? window : 0, causal[l]});
+    if (windowed[l] && window < config.block) {
+      keys.fail(
+          ErrorKind::kUnsupported,
+          "attention.sliding_window",
+          fmt::format("is {}, expected at least the block of {}", window, config.block)
+      );
+    }
+  }
+}
+
+void read_embedding_scale(const KeyReader& keys, DFlashConfig& config) {
+  const auto scale = keys.metadata().find_number(keys.full("embedding_scale"));
+  if (scale && *scale != 0.0) {  // 0 says: none
+    config.embedding_scale = static_cast<float>(keys.positive("embedding_scale"));
+  }
+}
+
+void read_keys(const KeyReader& keys, DFlashConfig& config) {
+  refuse_relatives(keys);
+  config.hidden = keys.integer("embedding_length", 1, kMaxWidth);
+  config.heads = static_cast<int>(keys.integer("attention.head_count", 1, kMaxHeads));
+  config.kv_heads = static_cast<int>(keys.integer("attention.head_count_kv", 1, config.heads));
+  if (config.heads % config.kv_heads != 0) {
+    keys.fail(
+        ErrorKind::kMalformed,
+        "attention.head_count_kv",
+        fmt::format("is {}, expected a divisor of {} heads", config.kv_heads, config.heads)
+    );
+  }
+  config.head_dim = keys.head_dim("attention.key_length", "attention.value_length");
+  keys.expect_rope_width("rope.dimension_count", config.head_dim);
+  config.feed_forward = keys.integer("feed_forward_length", 1, kMaxWidth);
+  config.norm_epsilon = static_cast<float>(keys.positive("attention.layer_norm_rms_epsilon"));
+  config.attention_scale = static_cast<float>(
+      keys.positive_or("attention.scale", 1.0 / std::sqrt(static_cast<double>(config.head_dim)))
+  );
+  config.rope_base = keys.positive("rope.freq_base");
+  config.block = static_cast<int>(keys.integer("block_size", 2, kMaxBlock));
+  config.mask_token = static_cast<TokenId>(keys.integer("mask_token_id", 0, kMaxTokenId));
+  read_taps(keys, config);
+  read_embedding_scale(keys, config);
+  read_layers(keys, config);
+}
+
+[[noreturn]] void mismatch(std::string_view path, std::string_view what) {
+  throw Error(
+      ErrorKind::kMismatch, fmt::format("{}: the drafter does not fit the target: {}", path, what)
+  );
+}
+
+}  // namespace
+
+int64_t DFlashConfig::context_window() const {
+  int64_t widest = 0;
+  for (const DFlashLayerConfig& layer : layers) {
+    if (layer.window == 0) {
+      return 0;
+    }
+    widest = std::max(widest, layer.window);
+  }
+  return widest;
+}
+
+DFlashConfig read_dflash_config(const Checkpoint& checkpoint) {
+  DFlashConfig config;
+  try {
+    read_keys(KeyReader(checkpoint.metadata, "dflash"), config);
+  } catch (Error& error) {
+    error.add_context(checkpoint.path);
+    throw;
+  }
+  const LogicalTensor* head = checkpoint.find("output.weight");
+  if (head != nullptr) {
+    config.own_vocabulary = head->rows();
+  }
+  return config;
+}
+
+void check_pair(
+    const TargetShape& target, const DFlashConfig& drafter, std::string_view drafter_path
+) {
+  if (drafter.hidden != target.hidden) {
+    mismatch(
+        drafter_path,
+        fmt::format("its hidden size is {}, expected {}", drafter.hidden, target.hidden)
+    );
+  }
+  if (drafter.own_vocabulary && *drafter.own_vocabulary != target.vocabulary) {
+    mismatch(
+        drafter_path,
+        fmt::format(
+            "its head has {} tokens, expected {}", *drafter.own_vocabulary, target.vocabulary
+        )
+    );
+  }
+  if (drafter.mask_token >= target.vocabulary) {
+    mismatch(
+        drafter_path,
+        fmt::format(
+            "its mask token is {}, expected one below {}", drafter.mask_token, target.vocabulary
+        )
+    );
+  }
+  if (*std::max_element(drafter.taps.begin(), drafter.taps.end()) >= target.layers) {
+    mismatch(
+        drafter_path,
+        fmt::format(
+            "it reads the target layers {}, expected layers below {}",
+            fmt::join(drafter.taps, ", "),
+            target.layers
+        )
+    );
+  }
+}
+
+}  // namespace octet

@@ -1,0 +1,163 @@
+#include "octet/models/kv_cache.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sys/mman.h>
+
+#include <fmt/format.h>
+
+#include "octet/base/check.h"
+#include "octet/base/error.h"
+
+namespace octet {
+namespace {
+
+int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+int64_t slot_capacity(const KvLayer& layer, int64_t positions, int64_t spare_rows) {
+  const int64_t all = round_up(positions, kAttentionChunk);
+  if (layer.window == 0) {
+    return all;
+  }
+  return std::min(all, round_up(layer.window + spare_rows, kAttentionChunk));
+}
+
+/// Bytes of one position in one of the two arrays.
+int64_t position_bytes(const KvLayer& layer, KvType type) {
+  return int64_t{layer.kv_heads} * layer.head_dim * kv_type_bytes(type);
+}
+
+int64_t total_bytes(
+    std::span<const KvLayer> layers, int64_t positions, int64_t spare_rows, KvType type
+) {
+  int64_t total = 0;
+  for (const KvLayer& layer : layers) {
+    total += 2 * slot_capacity(layer, positions, spare_rows) * position_bytes(layer, type);
+  }
+  return total;
+}
+
+}  // namespace
+
+LazyMemory::LazyMemory(int64_t bytes) : bytes_(std::max<int64_t>(bytes, 1)) {
+  void* address = mmap(
+      nullptr,
+      static_cast<size_t>(bytes_),
+      PROT_READ | PROT_WRITE,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+      -1,
+      0
+  );
+  if (address == MAP_FAILED) {
+    throw Error(
+        ErrorKind::kResourceExhausted,
+        fmt::format("cannot reserve {} bytes for keys and values: use a shorter context", bytes_)
+    );
+  }
+  data_ = static_cast<std::byte*>(address);
+}
+
+LazyMemory::~LazyMemory() {
+  munmap(data_, static_cast<size_t>(bytes_));
+}
+
+KvCache::KvCache(
+    std::span<const KvLayer> layers, int64_t positions, int64_t spare_rows, KvType type
+)
+    : layers_(layers.begin(), layers.end()),
+      memory_(total_bytes(layers, positions, spare_rows, type)),
+      positions_(positions) {
+  OCTET_CHECK(positions > 0 && spare_rows > 0);
+  std::byte* next = memory_.data();
+  for (const KvLayer& layer : layers_) {
+    const int64_t capacity = slot_capacity(layer, positions, spare_rows);
+    const int64_t array_bytes = capacity * position_bytes(layer, type);
+    views_.push_back({next, next + array_bytes, type, capacity, layer.kv_heads, layer.head_dim});
+    next += 2 * array_bytes;
+    if (layer.window > 0) {
+      window_ = std::max(window_, layer.window);
+      ring_capacity_ = ring_capacity_ == 0 ? capacity : std::min(ring_capacity_, capacity);
+    }
+  }
+}
+
+int64_t KvCache::first() const {
+  const int64_t overwritten = window_ == 0 ? 0 : written_end_ - ring_capacity_;
+  return std::min(length_, std::max(first_, overwritten));
+}
+
+void KvCache::reserve(int64_t end) {
+  OCTET_CHECK(end >= length_);
+  written_end_ = std::max(written_end_, end);
+  touched_end_ = std::max(touched_end_, written_end_);
+}
+
+void KvCache::extend(int64_t rows) {
+  OCTET_CHECK(rows >= 0 && length_ + rows <= positions_);
+  reserve(length_ + rows);
+  length_ += rows;
+}
+
+bool KvCache::can_truncate(int64_t length) const {
+  if (length < 0 || length > length_) {
+    return false;
+  }
+  const int64_t needed = window_ == 0 ? 0 : std::max<int64_t>(0, length + 1 - window_);
+  return length == 0 || first() <= needed;
+}
+
+void KvCache::truncate(int64_t length) {
+  OCTET_CHECK(length >= 0 && length <= length_);
+  if (first() >= length) {
+    restart(length);  // nothing is left
+    return;
+  }
+  length_ = length;
+}
+
+void KvCache::restart(int64_t position) {
+  OCTET_CHECK(position >= 0 && position <= positions_);
+  length_ = position;
+  first_ = position;
+  written_end_ = position;
+}
+
+int64_t KvCache::bytes() const {
+  int64_t total = 0;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const int64_t slots = std::min(touched_end_, views_[i].capacity);
+    total += 2 * slots * position_bytes(layers_[i], views_[i].type);
+  }
+  return total;
+}
+
+void KvCache::poison() {
+  // 0x7FC0 is NaN as BF16, and twice in a row it is NaN as F32.
+  constexpr uint16_t kNan = 0x7FC0;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const KvView& view = views_[i];
+    const int64_t window = layers_[i].window;
+    const int64_t begin = window == 0 ? first() : std::max(first(), length_ + 1 - window);
+    const int64_t kept = length_ - begin;
+    const int64_t row_bytes = view.head_dim * kv_type_bytes(view.type);
+    const std::vector<uint16_t> pattern(static_cast<size_t>(row_bytes) / sizeof(kNan), kNan);
+    for (int64_t slot = 0; slot < view.capacity; ++slot) {
+      const int64_t behind = ((slot - begin) % view.capacity + view.capacity) % view.capacity;
+      if (behind < kept) {
+        continue;
+      }
+      for (int64_t head = 0; head < view.kv_heads; ++head) {
+        const int64_t offset = (head * view.capacity + slot) * row_bytes;
+        std::memcpy(view.keys + offset, pattern.data(), static_cast<size_t>(row_bytes));
+        std::memcpy(view.values + offset, pattern.data(), static_cast<size_t>(row_bytes));
+      }
+    }
+  }
+  if (window_ > 0) {
+    first_ = std::min(length_, std::max(first(), length_ + 1 - window_));
+  }
+}
+
+}  // namespace octet

@@ -1,0 +1,82 @@
+// Keys and values of one sequence for every layer that owns them, used by targets and drafters
+// alike. A layer with a window is a ring that holds the window plus the rows of the largest
+// forward, so that taking positions back is a cursor move; a layer without one holds every
+// position, in memory that costs nothing until it is written. It does not know what is stored or
+// who may see it. Invariant: positions [first(), length()) are present in every layer that can
+// still see them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "octet/kernels/ops.h"
+
+namespace octet {
+
+struct KvLayer {
+  int kv_heads = 0;
+  int head_dim = 0;
+  int64_t window = 0;  // keys a query can see, itself included; 0: all
+};
+
+/// Zero pages of the operating system: reserved address space that becomes memory when written.
+class LazyMemory {
+ public:
+  explicit LazyMemory(int64_t bytes);  // throws Error(kResourceExhausted)
+  ~LazyMemory();
+  LazyMemory(const LazyMemory&) = delete;
+  LazyMemory& operator=(const LazyMemory&) = delete;
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+class KvCache {
+ public:
+  /// `positions`: most positions ever stored. `spare_rows`: rows that may be written beyond
+  /// length() before the cursor decides which of them stay; the rings hold the window and that many
+  /// rows, rounded up to whole chunks.
+  KvCache(std::span<const KvLayer> layers, int64_t positions, int64_t spare_rows, KvType type);
+
+  int64_t positions() const { return positions_; }
+  int64_t length() const { return length_; }
+  int64_t first() const;
+  const KvView& view(size_t layer) const { return views_[layer]; }
+
+  /// Says that the rows behind length() up to `end` are being written (they take ring slots),
+  /// without keeping them.
+  void reserve(int64_t end);
+  /// Keeps the rows [length(), length() + rows), which were written.
+  void extend(int64_t rows);
+
+  /// Whether the next row after truncate(length) would find its whole window.
+  bool can_truncate(int64_t length) const;
+  /// Keeps [0, length) or less: first() says what is left of the rings.
+  void truncate(int64_t length);
+  /// Forgets everything and continues at `position`.
+  void restart(int64_t position);
+
+  /// Bytes of memory that were written since the last restart from 0.
+  int64_t bytes() const;
+
+  /// For tests: every slot that no row at length() or later may read becomes NaN.
+  void poison();
+
+ private:
+  std::vector<KvLayer> layers_;
+  std::vector<KvView> views_;
+  LazyMemory memory_;
+  int64_t positions_;
+  int64_t window_ = 0;         // the largest of all layers; 0: no layer has one
+  int64_t ring_capacity_ = 0;  // of the layers with a window, the smallest
+  int64_t length_ = 0;
+  int64_t written_end_ = 0;  // rings hold the positions just before it
+  int64_t touched_end_ = 0;  // highest written_end_ there was: what memory() cost
+  int64_t first_ = 0;        // nothing before was ever written
+};
+
+}  // namespace octet

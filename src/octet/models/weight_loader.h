@@ -1,0 +1,53 @@
+// Takes weights out of a checkpoint for a model: checks shapes, decodes norms, prepares matrices,
+// counts bytes and reports progress. Knows no architecture. Errors name the file and the tensor.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "octet/kernels/ops.h"
+#include "octet/tensor/checkpoint.h"
+
+namespace octet {
+
+/// Called before each weight is prepared, and once at the end with done == total.
+using LoadProgress =
+    std::function<void(std::string_view name, int64_t done_bytes, int64_t total_bytes)>;
+
+class WeightLoader {
+ public:
+  WeightLoader(const Checkpoint& checkpoint, Ops& ops, LoadProgress progress);
+
+  const Checkpoint& checkpoint() const { return checkpoint_; }
+  bool has(std::string_view name) const { return checkpoint_.find(name) != nullptr; }
+
+  /// A matrix [rows, cols] prepared for products.
+  std::unique_ptr<Weight> matrix(std::string_view name, int64_t rows, int64_t cols);
+  /// A vector [size] as floats.
+  std::vector<float> vector(std::string_view name, int64_t size);
+  /// A vector [size] as floats, empty when the file has none.
+  std::vector<float> optional_vector(std::string_view name, int64_t size);
+  /// A table [any, cols] that stays in the file.
+  const LogicalTensor* table(std::string_view name, int64_t cols);
+
+  void finish();
+
+  int64_t weights_bytes() const { return weights_bytes_; }
+  int64_t tables_bytes() const { return tables_bytes_; }
+
+ private:
+  [[noreturn]] void wrong_shape(const LogicalTensor& tensor, std::string_view expected) const;
+
+  const Checkpoint& checkpoint_;
+  Ops& ops_;
+  LoadProgress progress_;
+  int64_t total_bytes_ = 0;
+  int64_t done_bytes_ = 0;
+  int64_t weights_bytes_ = 0;
+  int64_t tables_bytes_ = 0;
+};
+
+}  // namespace octet
