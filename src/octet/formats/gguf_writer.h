@@ -17,7 +17,7 @@
 
 namespace octet {
 
-class AtomicFile;
+class TensorStream;
 
 struct TensorSpec {
   std::string name;
@@ -31,7 +31,9 @@ class GgufWriter {
   /// the alignment is its general.alignment (u32) or 32. Throws Error(kInvalidArgument) for what
   /// ggml would not read back: names of 64 bytes or more, duplicates, a type without GGUF id, rows
   /// that are not whole blocks.
-  GgufWriter(const std::string& path, const Metadata& metadata, std::vector<TensorSpec> tensors);
+  GgufWriter(
+      const std::string& path, const Metadata& metadata, const std::vector<TensorSpec>& tensors
+  );
   ~GgufWriter();
   GgufWriter(const GgufWriter&) = delete;
   GgufWriter& operator=(const GgufWriter&) = delete;
@@ -48,15 +50,8 @@ class GgufWriter {
   /// Syncs the file and gives it its name. Without it nothing remains.
   void finish();
 
-  const std::vector<TensorSpec>& tensors() const { return tensors_; }
-
  private:
-  std::unique_ptr<AtomicFile> file_;
-  std::vector<TensorSpec> tensors_;
-  uint64_t alignment_ = kGgufDefaultAlignment;
-  size_t next_ = 0;  // index of the tensor that is open or comes next
-  bool open_ = false;
-  int64_t remaining_bytes_ = 0;  // of the open tensor
+  std::unique_ptr<TensorStream> stream_;
 };
 
 }  // namespace octet

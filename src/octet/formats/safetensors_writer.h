@@ -13,7 +13,7 @@
 
 namespace octet {
 
-class AtomicFile;
+class TensorStream;
 
 struct SafetensorsSpec {
   std::string name;
@@ -27,7 +27,7 @@ class SafetensorsWriter {
   /// overflows.
   SafetensorsWriter(
       const std::string& path,
-      std::vector<SafetensorsSpec> tensors,
+      const std::vector<SafetensorsSpec>& tensors,
       const std::map<std::string, std::string, std::less<>>& metadata = {}
   );
   ~SafetensorsWriter();
@@ -47,11 +47,7 @@ class SafetensorsWriter {
   void finish();
 
  private:
-  std::unique_ptr<AtomicFile> file_;
-  std::vector<SafetensorsSpec> tensors_;
-  size_t next_ = 0;  // index of the tensor that is open or comes next
-  bool open_ = false;
-  int64_t remaining_bytes_ = 0;  // of the open tensor
+  std::unique_ptr<TensorStream> stream_;
 };
 
 }  // namespace octet

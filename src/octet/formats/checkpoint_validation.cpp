@@ -1,0 +1,137 @@
+#include "octet/formats/checkpoint_validation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
+#include "octet/formats/message_text.h"
+#include "octet/formats/tensor_names.h"
+
+namespace octet {
+
+namespace {
+
+constexpr size_t kShownNames = 5;
+
+std::span<const int64_t> without_leading_ones(std::span<const int64_t> shape) {
+  while (!shape.empty() && shape.front() == 1) {
+    shape = shape.subspan(1);
+  }
+  return shape;
+}
+
+/// Converters drop dimensions of 1 or keep them; the number of values and their order are the same.
+bool matches(std::span<const int64_t> expected, std::span<const int64_t> found) {
+  expected = without_leading_ones(expected);
+  found = without_leading_ones(found);
+  return std::equal(
+      expected.begin(),
+      expected.end(),
+      found.begin(),
+      found.end(),
+      [](int64_t e, int64_t f) { return e == f || e == kAnyDimension; }
+  );
+}
+
+/// The expected shape, with a free dimension taken from the tensor.
+std::vector<int64_t> normalised_shape(
+    const std::vector<int64_t>& expected, const LogicalTensor& tensor
+) {
+  std::vector<int64_t> shape = expected;
+  std::replace(shape.begin(), shape.end(), kAnyDimension, tensor.rows());
+  return shape;
+}
+
+void report_unknown(const std::vector<std::string>& names, const std::string& architecture) {
+  if (!names.empty()) {
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format(
+            "tensors that a {} model does not have: {}",
+            architecture,
+            shown_list(names, kShownNames)
+        )
+    );
+  }
+}
+
+void report_missing(const std::vector<ExpectedTensor>& expected, const Checkpoint& checkpoint) {
+  std::vector<std::string> missing;
+  for (const ExpectedTensor& tensor : expected) {
+    if (tensor.presence == TensorPresence::kRequired && checkpoint.find(tensor.name) == nullptr) {
+      missing.push_back(tensor.name);
+    }
+  }
+  if (!missing.empty()) {
+    throw Error(
+        ErrorKind::kNotFound,
+        fmt::format(
+            "tensors that the model needs are missing: {}", shown_list(missing, kShownNames)
+        )
+    );
+  }
+}
+
+}  // namespace
+
+void add_validated_tensors(Checkpoint& checkpoint, std::vector<LogicalTensor> tensors) {
+  const std::vector<ExpectedTensor> expected = expected_tensors(checkpoint.metadata);
+  std::map<std::string_view, const ExpectedTensor*> by_name;
+  for (const ExpectedTensor& tensor : expected) {
+    by_name.emplace(tensor.name, &tensor);
+  }
+  std::vector<std::string> unknown;
+  for (LogicalTensor& tensor : tensors) {
+    const auto found = by_name.find(tensor.name);
+    if (found == by_name.end()) {
+      unknown.push_back(tensor.name);
+      continue;
+    }
+    const ExpectedTensor& wanted = *found->second;
+    if (!matches(wanted.shape, tensor.shape)) {
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format(
+              "tensor {} has shape {}; the metadata call for {}",
+              shown(tensor.name),
+              shape_text(tensor.shape),
+              shape_text(wanted.shape)
+          )
+      );
+    }
+    if (wanted.presence != TensorPresence::kUnused) {
+      tensor.shape = normalised_shape(wanted.shape, tensor);
+      checkpoint.add(std::move(tensor));
+    }
+  }
+  report_unknown(unknown, checkpoint.architecture());
+  report_missing(expected, checkpoint);
+}
+
+void check_tensor_values(const Checkpoint& checkpoint) {
+  for (const LogicalTensor& tensor : checkpoint.tensors()) {
+    std::vector<float> row(static_cast<size_t>(tensor.cols()));
+    for (int64_t r = 0; r < tensor.rows(); ++r) {
+      decode_rows(tensor, r, 1, row.data());
+      if (!std::all_of(row.begin(), row.end(), [](float value) { return std::isfinite(value); })) {
+        throw Error(
+            ErrorKind::kMalformed,
+            fmt::format(
+                "{}: tensor {} holds values that are not finite in row {}",
+                checkpoint.path,
+                shown(tensor.name),
+                r
+            )
+        );
+      }
+    }
+  }
+}
+
+}  // namespace octet

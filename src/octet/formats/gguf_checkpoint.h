@@ -1,0 +1,15 @@
+// Translates GGUF files of a gemma4 target or a dflash drafter, in any dialect, to a canonical
+// Checkpoint.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "octet/tensor/checkpoint.h"
+
+namespace octet {
+
+/// `path` may name any part of a split file. Errors as open_checkpoint.h says.
+std::shared_ptr<const Checkpoint> open_gguf_checkpoint(const std::string& path);
+
+}  // namespace octet
