@@ -1,7 +1,6 @@
 #include "octet/formats/checkpoint_validation.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "octet/base/error.h"
 #include "octet/formats/message_text.h"
 #include "octet/formats/tensor_names.h"
+#include "octet/tensor/check_values.h"
 
 namespace octet {
 
@@ -116,20 +116,11 @@ void add_validated_tensors(Checkpoint& checkpoint, std::vector<LogicalTensor> te
 
 void check_tensor_values(const Checkpoint& checkpoint) {
   for (const LogicalTensor& tensor : checkpoint.tensors()) {
-    std::vector<float> row(static_cast<size_t>(tensor.cols()));
-    for (int64_t r = 0; r < tensor.rows(); ++r) {
-      decode_rows(tensor, r, 1, row.data());
-      if (!std::all_of(row.begin(), row.end(), [](float value) { return std::isfinite(value); })) {
-        throw Error(
-            ErrorKind::kMalformed,
-            fmt::format(
-                "{}: tensor {} holds values that are not finite in row {}",
-                checkpoint.path,
-                shown(tensor.name),
-                r
-            )
-        );
-      }
+    try {
+      check_values(tensor);
+    } catch (Error& error) {
+      error.add_context(checkpoint.path);
+      throw;
     }
   }
 }

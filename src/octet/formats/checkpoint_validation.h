@@ -17,9 +17,8 @@ namespace octet {
 /// few).
 void add_validated_tensors(Checkpoint& checkpoint, std::vector<LogicalTensor> tensors);
 
-/// Reads every stored scale and float of the checkpoint and throws Error(kMalformed) naming the
-/// first tensor and row that does not decode to finite numbers. Touches all pages: for
-/// `--check-tensors`, not for every start.
+/// Checks every value of every tensor (tensor/check_values.h); errors carry the checkpoint's path.
+/// Touches all pages: for `--check-tensors`, not for every start.
 void check_tensor_values(const Checkpoint& checkpoint);
 
 }  // namespace octet

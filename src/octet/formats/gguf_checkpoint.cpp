@@ -169,7 +169,9 @@ void check_vocabulary(const Metadata& metadata) {
 void fill(Checkpoint& checkpoint, std::vector<GgufFile>& parts) {
   TensorGatherer gatherer;
   for (const GgufFile& part : parts) {
-    checkpoint.files.push_back(part.mapping);
+    if (part.mapping != nullptr) {
+      checkpoint.files.push_back(part.mapping);
+    }
     for (const GgufTensor& tensor : part.tensors) {
       gatherer.add(tensor);
     }
@@ -196,8 +198,9 @@ void fill(Checkpoint& checkpoint, std::vector<GgufFile>& parts) {
 
 }  // namespace
 
-std::shared_ptr<const Checkpoint> open_gguf_checkpoint(const std::string& path) {
-  std::vector<GgufFile> parts = read_gguf_parts(path);
+std::shared_ptr<const Checkpoint> checkpoint_from_gguf(
+    std::vector<GgufFile> parts, const std::string& path
+) {
   auto checkpoint = std::make_shared<Checkpoint>();
   checkpoint->path = path;
   try {
@@ -207,6 +210,10 @@ std::shared_ptr<const Checkpoint> open_gguf_checkpoint(const std::string& path) 
     throw;
   }
   return checkpoint;
+}
+
+std::shared_ptr<const Checkpoint> open_gguf_checkpoint(const std::string& path) {
+  return checkpoint_from_gguf(read_gguf_parts(path), path);
 }
 
 }  // namespace octet
