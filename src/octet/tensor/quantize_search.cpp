@@ -376,16 +376,16 @@ float search_levels(
 }
 
 uint8_t nearest_e2m1(float value, float half_scale) noexcept {
-  uint8_t best = 0;
+  size_t best = 0;
   float best_error = std::fabs(value);
-  for (uint8_t code = 1; code < kE2M1Values.size(); ++code) {
+  for (size_t code = 1; code < kE2M1Values.size(); ++code) {
     const float error = std::fabs(2.0F * kE2M1Values[code] * half_scale - value);
     if (error < best_error) {
       best = code;
       best_error = error;
     }
   }
-  return best;
+  return static_cast<uint8_t>(best);
 }
 
 }  // namespace octet

@@ -52,7 +52,15 @@ struct MXFP4 {
     pack_codes<16>(codes.data(), block + 1);
   }
 
-  static bool is_valid(const std::byte* block) noexcept { return load_u8(block) != 255; }
+  static bool is_valid(const std::byte* block) noexcept {
+    constexpr uint8_t kAlwaysFinite = 252;  // 6 * 2^125
+    if (load_u8(block) <= kAlwaysFinite) {
+      return true;
+    }
+    std::array<float, 32> values{};
+    decode(block, values.data());
+    return std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
+  }
 };
 
 }  // namespace octet::types
