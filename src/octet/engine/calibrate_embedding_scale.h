@@ -26,15 +26,20 @@ struct EmbeddingScaleCalibration {
   int64_t tokens = 0;  // of the replayed text
 };
 
-/// Lets the target write `tokens` (>= 200) greedily after each prompt in turn and replays them with
-/// every scale. new_model(scale) makes the drafter with that scale.
+using NewDraftModel = FunctionRef<std::unique_ptr<DraftModel>(float scale)>;
+
+struct CalibrationRequest {
+  std::span<const float> scales;
+  std::span<const std::vector<TokenId>> prompts;
+  std::span<const TokenId> stop_tokens;
+  int64_t tokens = 256;  // replayed, at least 200 for a verdict; fewer when the prompts run out
+};
+
+/// Lets the target write greedily after each prompt in turn until there are enough tokens and
+/// replays them with every scale. new_model(scale) makes the drafter with that scale. Throws
+/// Error(kInvalidArgument) without scales or prompts.
 EmbeddingScaleCalibration calibrate_embedding_scale(
-    TargetModel& target,
-    FunctionRef<std::unique_ptr<DraftModel>(float scale)> new_model,
-    std::span<const float> scales,
-    std::span<const std::vector<TokenId>> prompts,
-    std::span<const TokenId> stop_tokens,
-    int64_t tokens
+    TargetModel& target, NewDraftModel new_model, const CalibrationRequest& request
 );
 
 }  // namespace octet

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,12 +28,14 @@ namespace octet {
 
 struct GenerateRequest {
   std::vector<TokenId> prompt;  // the whole text so far, begin token included; at least one token
-  SamplingParams sampling;
-  std::vector<TokenId> stop_tokens;  // end of text, end of turn, ...: all of them
+  SamplingParams sampling;      // tokens that the tokenizer suppresses are forbidden as well
+  /// End of text, end of turn, ...: all of them. Not given: those of the tokenizer.
+  std::optional<std::vector<TokenId>> stop_tokens;
   std::vector<std::string> stop_strings;
   int64_t max_tokens = 512;  // of the reply, exact
   int draft_max =
       kMaxDrafts;  // drafts a step, clamped to what the drafter gives; 0: plain decoding
+  DraftChoices draft_choices = default_draft_choices();  // for temperature > 0
   VerifyRule rule = VerifyRule::kCompare;
   const std::atomic<bool>* cancelled = nullptr;  // looked at before each publication
 };

@@ -28,21 +28,6 @@ int64_t remaining(const Sequence& sequence) {
   );
 }
 
-/// Nothing behind an end token can be published, so nothing behind it is worth verifying.
-void cut_after_end(Proposal& proposal, std::span<const TokenId> stop_tokens) {
-  const auto end = std::find_first_of(
-      proposal.tokens.begin(), proposal.tokens.end(), stop_tokens.begin(), stop_tokens.end()
-  );
-  if (end == proposal.tokens.end()) {
-    return;
-  }
-  const auto kept = static_cast<size_t>(end - proposal.tokens.begin()) + 1;
-  proposal.tokens.resize(kept);
-  if (proposal.q.size() > kept) {
-    proposal.q.erase(proposal.q.begin() + static_cast<std::ptrdiff_t>(kept), proposal.q.end());
-  }
-}
-
 }  // namespace
 
 /// One sequence's step as it takes shape; each stage fills its part.
@@ -119,6 +104,7 @@ void Cycle::propose(std::span<Plan> plans) {
            static_cast<int>(count),
            sequence.sampler.get(),
            &sequence.penalties,
+           &sequence.draft_choices,
            sequence.rule,
            &plan.proposal}
       );
@@ -145,7 +131,7 @@ void Cycle::assemble(std::span<Plan> plans) {
     plan.block.assign(sequence.tokens.begin() + begin, sequence.tokens.begin() + end);
     plan.block.insert(plan.block.end(), plan.proposal.tokens.begin(), plan.proposal.tokens.end());
     plan.logits_rows = whole ? std::ssize(plan.proposal.tokens) + 1 : 0;
-    if (!drafter_.taps().empty() && sequence.draft_max > 0) {
+    if (!drafter_.taps().empty() && sequence.feed_drafter) {
       // Of a prompt only the rows that the first draft can see.
       const int64_t first_useful =
           sequence.length() - 1 - std::min(sequence.length() - 1, drafter_.feature_window());

@@ -31,6 +31,7 @@ struct DraftTask {
   int count = 0;                    // most drafts wanted, 1 .. max_drafts()
   const Sampler* sampler = nullptr;
   const PenaltyWindow* penalties = nullptr;
+  const DraftChoices* choices = nullptr;  // for temperature > 0
   VerifyRule rule = VerifyRule::kCompare;
   Proposal* out = nullptr;  // empty on entry; at most `count` tokens on return
 };

@@ -4,7 +4,7 @@
 
 namespace octet {
 
-void pick_drafts(const DraftTask& task, Rows logits, const DraftChoices& choices, float softcap) {
+void pick_drafts(const DraftTask& task, Rows logits, float softcap) {
   OCTET_CHECK(logits.rows >= task.count);
   const Sampler& sampler = *task.sampler;
   const auto first_position = std::ssize(task.tokens);
@@ -19,7 +19,7 @@ void pick_drafts(const DraftTask& task, Rows logits, const DraftChoices& choices
       const auto& kept = task.out->logits.emplace_back(row.begin(), row.end());
       const Distribution& q = task.out->q.emplace_back(sampler.distribution(kept, softcap));
       token = q.draw(sampler.noise(first_position + j, NoisePurpose::kRatioDraft));
-    } else if (choices.row(j) == DraftChoice::kCoupled) {
+    } else if (task.choices->row(j) == DraftChoice::kCoupled) {
       token = sampler.choose(row, first_position + j, softcap);
     } else {
       token = argmax(row);

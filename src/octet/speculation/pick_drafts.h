@@ -5,13 +5,12 @@
 #pragma once
 
 #include "octet/speculation/drafter.h"
-#include "octet/speculation/proposal.h"
 #include "octet/tensor/rows.h"
 
 namespace octet {
 
 /// logits [>= task.count, vocabulary], adjusted in place; row j is for position tokens.size() + j.
 /// softcap: of the target, where probabilities matter (0: none).
-void pick_drafts(const DraftTask& task, Rows logits, const DraftChoices& choices, float softcap);
+void pick_drafts(const DraftTask& task, Rows logits, float softcap);
 
 }  // namespace octet

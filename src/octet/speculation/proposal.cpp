@@ -19,4 +19,18 @@ void Proposal::clear() {
   logits.clear();
 }
 
+void cut_after_end(Proposal& proposal, std::span<const TokenId> stop_tokens) {
+  const auto end = std::find_first_of(
+      proposal.tokens.begin(), proposal.tokens.end(), stop_tokens.begin(), stop_tokens.end()
+  );
+  if (end == proposal.tokens.end()) {
+    return;
+  }
+  const auto kept = static_cast<size_t>(end - proposal.tokens.begin()) + 1;
+  proposal.tokens.resize(kept);
+  if (proposal.q.size() > kept) {
+    proposal.q.erase(proposal.q.begin() + static_cast<std::ptrdiff_t>(kept), proposal.q.end());
+  }
+}
+
 }  // namespace octet

@@ -49,4 +49,7 @@ struct Proposal {
   void clear();
 };
 
+/// Nothing behind an end token can be published, so nothing behind it is worth verifying: drops it.
+void cut_after_end(Proposal& proposal, std::span<const TokenId> stop_tokens);
+
 }  // namespace octet

@@ -28,7 +28,11 @@ struct Sequence {
   std::shared_ptr<const Sampler> sampler;
   PenaltyWindow penalties;
   VerifyRule rule = VerifyRule::kCompare;
-  int draft_max = kMaxDrafts;  // 0: plain decoding
+  int draft_max = kMaxDrafts;  // of the next step; 0: plain decoding
+  /// Features are observed even in steps without drafts, so that later ones find their context.
+  /// False: no draft will be wanted for this reply, spare the work.
+  bool feed_drafter = true;
+  DraftChoices draft_choices = default_draft_choices();
 
   std::vector<TokenId> stop_tokens;
   int64_t max_tokens = 0;      // of the reply

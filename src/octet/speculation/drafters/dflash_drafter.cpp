@@ -64,8 +64,8 @@ void inject_pending(DraftModel& model, DFlashState& state) {
 
 }  // namespace
 
-DFlashDrafter::DFlashDrafter(std::unique_ptr<DraftModel> model, DFlashOptions options)
-    : model_(std::move(model)), options_(std::move(options)) {}
+DFlashDrafter::DFlashDrafter(std::unique_ptr<DraftModel> model, float softcap)
+    : model_(std::move(model)), softcap_(softcap) {}
 
 int DFlashDrafter::max_drafts() const {
   return std::min(model_->shape().block - 1, kMaxDrafts);
@@ -105,7 +105,7 @@ void DFlashDrafter::propose(std::span<DraftTask> tasks) {
   model_->draft(requests_, logits);
   for (size_t i = 0; i < tasks.size(); ++i) {
     const Rows own = logits.slice(static_cast<int64_t>(i) * drafts, drafts);
-    pick_drafts(tasks[i], own, options_.choices, options_.softcap);
+    pick_drafts(tasks[i], own, softcap_);
   }
 }
 

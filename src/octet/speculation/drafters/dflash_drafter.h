@@ -1,8 +1,8 @@
 // Drafts with a DFlash model: keeps each sequence's context K/V in step with the committed text and
 // turns rows of draft logits into tokens. The model's block always runs in full; a shorter proposal
-// is its first rows (dflash.md 3.6). Features are kept raw until the next draft, so steps without
-// drafts leave no hole and cost nothing; of those only the last window is injected. Invariant at a
-// draft: the context ends right before the anchor.
+// is its first rows (dflash.md 3.6). Features wait raw, a few rows at most, until the next draft,
+// so steps without drafts leave no hole. Where features were never observed the context is masked.
+// Invariant at a draft: the context ends right before the anchor.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,10 @@
 
 namespace octet {
 
-struct DFlashOptions {
-  DraftChoices choices;  // for temperature > 0
-  float softcap = 0.0F;  // of the draft logits, where probabilities matter: the target's
-};
-
 class DFlashDrafter : public Drafter {
  public:
-  DFlashDrafter(std::unique_ptr<DraftModel> model, DFlashOptions options);
+  /// softcap: of the target; the draft logits get it where probabilities matter. 0: none.
+  DFlashDrafter(std::unique_ptr<DraftModel> model, float softcap);
 
   std::string_view name() const override { return "dflash"; }
   int max_drafts() const override;
@@ -35,10 +31,8 @@ class DFlashDrafter : public Drafter {
   DraftModel& model() { return *model_; }
 
  private:
-  void pick(const DraftTask& task, Rows logits) const;
-
   std::unique_ptr<DraftModel> model_;
-  DFlashOptions options_;
+  float softcap_;
   std::vector<DraftRequest> requests_;
   std::vector<float> logits_;
 };

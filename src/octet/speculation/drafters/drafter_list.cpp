@@ -21,10 +21,7 @@ std::unique_ptr<Drafter> make_none(const TargetModel& /*target*/, DrafterInputs 
 }
 
 std::unique_ptr<Drafter> make_dflash(const TargetModel& target, DrafterInputs inputs) {
-  return std::make_unique<DFlashDrafter>(
-      std::move(inputs.draft_model),
-      DFlashOptions{std::move(inputs.choices), target.final_softcap()}
-  );
+  return std::make_unique<DFlashDrafter>(std::move(inputs.draft_model), target.final_softcap());
 }
 
 template <Script kScript>

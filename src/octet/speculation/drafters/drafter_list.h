@@ -11,7 +11,6 @@
 #include "octet/models/draft_model.h"
 #include "octet/models/target_model.h"
 #include "octet/speculation/drafter.h"
-#include "octet/speculation/proposal.h"
 
 namespace octet {
 
@@ -19,7 +18,6 @@ namespace octet {
 struct DrafterInputs {
   std::unique_ptr<DraftModel> draft_model;       // dflash
   std::vector<std::vector<TokenId>> references;  // oracle, liar, half: whole texts
-  DraftChoices choices = default_draft_choices();
 };
 
 struct DrafterKind {

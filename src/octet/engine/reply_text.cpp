@@ -1,0 +1,42 @@
+#include "octet/engine/reply_text.h"
+
+#include <utility>
+
+namespace octet {
+
+ReplyText::ReplyText(const Tokenizer& tokenizer, std::shared_ptr<const StopStrings> stop_strings)
+    : tokenizer_(tokenizer), matcher_(std::move(stop_strings)) {}
+
+bool ReplyText::push(TokenId token, bool end) {
+  // Rows that pad the model's vocabulary beyond the tokenizer's spell nothing.
+  if (!end && token < tokenizer_.vocabulary_size()) {
+    const std::string_view bytes = tokenizer_.bytes(token);
+    held_ += bytes;
+    matcher_.advance(bytes);
+  }
+  pieces_.push_back(release());
+  return matcher_.matched();
+}
+
+std::string ReplyText::release() {
+  const auto count = static_cast<size_t>(matcher_.publishable_bytes() - released_);
+  std::string text = decoder_.push(std::string_view(held_).substr(0, count));
+  held_.erase(0, count);
+  released_ += static_cast<int64_t>(count);
+  return text;
+}
+
+std::vector<std::string> ReplyText::take_pieces() {
+  return std::exchange(pieces_, {});
+}
+
+std::string ReplyText::finish() {
+  std::string text;
+  if (!matcher_.matched()) {
+    text = decoder_.push(held_);
+  }
+  held_.clear();
+  return text + decoder_.flush();
+}
+
+}  // namespace octet
