@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 
 namespace octet {
 namespace {
@@ -10,72 +9,14 @@ namespace {
 /// Up to here scanning all pairs for every merge beats keeping a queue.
 constexpr size_t kMaxShortRun = 48;
 
-uint64_t late_key(MergeRank rank, int32_t position) {
-  return static_cast<uint64_t>(rank) << 32 | static_cast<uint32_t>(position);
-}
+/// From here on the lists of an ordered queue are worth their memory.
+constexpr size_t kMinOrderedRun = 16'384;
+
+static_assert(kMaxPieceBytes <= 0xFFFF, "spans_ holds lengths of pieces");
 
 }  // namespace
 
-void MergeQueue::push(MergeRank rank, int32_t position) {
-  List& list = lists_[rank];
-  if (list.head == kEnd) {
-    list.head = list.tail = new_node(position);
-    ranks_.push_back(rank);
-    std::push_heap(ranks_.begin(), ranks_.end(), std::greater<>());
-  } else if (nodes_[static_cast<size_t>(list.tail)].position <= position) {
-    const int32_t node = new_node(position);
-    nodes_[static_cast<size_t>(list.tail)].next = node;
-    list.tail = node;
-  } else {
-    late_.push_back(late_key(rank, position));
-    std::push_heap(late_.begin(), late_.end(), std::greater<>());
-  }
-}
-
-MergeQueue::Candidate MergeQueue::pop() {
-  if (!late_.empty()) {
-    const uint64_t late = late_.front();
-    const bool late_first =
-        ranks_.empty() ||
-        late < late_key(
-                   ranks_.front(), nodes_[static_cast<size_t>(lists_[ranks_.front()].head)].position
-               );
-    if (late_first) {
-      std::pop_heap(late_.begin(), late_.end(), std::greater<>());
-      late_.pop_back();
-      return {static_cast<MergeRank>(late >> 32), static_cast<int32_t>(late & 0xFFFFFFFF)};
-    }
-  }
-  return ranks_.empty() ? Candidate{} : pop_from_list(ranks_.front());
-}
-
-MergeQueue::Candidate MergeQueue::pop_from_list(MergeRank rank) {
-  List& list = lists_[rank];
-  const int32_t taken = list.head;
-  Node& node = nodes_[static_cast<size_t>(taken)];
-  const Candidate candidate = {rank, node.position};
-  list.head = node.next;
-  node.next = free_;
-  free_ = taken;
-  if (list.head == kEnd) {
-    std::pop_heap(ranks_.begin(), ranks_.end(), std::greater<>());
-    ranks_.pop_back();
-  }
-  return candidate;
-}
-
-int32_t MergeQueue::new_node(int32_t position) {
-  if (free_ == kEnd) {
-    nodes_.push_back({position, kEnd});
-    return static_cast<int32_t>(nodes_.size()) - 1;
-  }
-  const int32_t node = free_;
-  free_ = nodes_[static_cast<size_t>(node)].next;
-  nodes_[static_cast<size_t>(node)] = {position, kEnd};
-  return node;
-}
-
-void BpeMerger::merge(std::span<const TokenId> symbols, std::vector<TokenId>& out) {
+void BpeMerger::merge(std::span<TokenId> symbols, std::vector<TokenId>& out) {
   if (symbols.size() <= kMaxShortRun) {
     merge_short(symbols, out);
   } else {
@@ -83,7 +24,7 @@ void BpeMerger::merge(std::span<const TokenId> symbols, std::vector<TokenId>& ou
   }
 }
 
-void BpeMerger::merge_short(std::span<const TokenId> symbols, std::vector<TokenId>& out) const {
+void BpeMerger::merge_short(std::span<TokenId> symbols, std::vector<TokenId>& out) const {
   std::array<TokenId, kMaxShortRun> ids{};
   std::array<MergeRank, kMaxShortRun> ranks{};  // ranks[i]: of the pair ids[i], ids[i + 1]
   size_t count = symbols.size();
@@ -115,51 +56,51 @@ void BpeMerger::merge_short(std::span<const TokenId> symbols, std::vector<TokenI
   out.insert(out.end(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-void BpeMerger::merge_long(std::span<const TokenId> symbols, std::vector<TokenId>& out) {
-  if (!queue_) {
-    queue_.emplace(pairs_.results().size());
+void BpeMerger::merge_long(std::span<TokenId> symbols, std::vector<TokenId>& out) {
+  const bool ordered = symbols.size() >= kMinOrderedRun;
+  if (ordered && !ordered_queue_) {
+    ordered_queue_.emplace(pairs_.results().size());
   }
-  MergeQueue& queue = *queue_;
-  const auto count = static_cast<int32_t>(symbols.size());
-  symbols_.resize(symbols.size());
-  for (int32_t i = 0; i < count; ++i) {
-    symbols_[static_cast<size_t>(i)] = {symbols[static_cast<size_t>(i)], i - 1, i + 1, kNoRank};
-  }
-  for (int32_t i = 0; i < count; ++i) {
+  MergeQueue& queue = ordered ? *ordered_queue_ : queue_;
+  symbols_ = symbols;
+  ranks_.resize(symbols.size());
+  spans_.assign(symbols.size(), 1);
+  for (size_t i = 0; i < symbols.size(); ++i) {
     offer(i, queue);
   }
-  for (MergeQueue::Candidate best = queue.pop(); best.rank != kNoRank; best = queue.pop()) {
-    // A candidate is stale when a neighbour was merged since it was offered.
-    if (symbols_[static_cast<size_t>(best.position)].pair_rank == best.rank) {
+  for (MergeCandidate best = queue.pop(); best.rank != kNoRank; best = queue.pop()) {
+    // A candidate is stale when one of its symbols was merged since it was offered.
+    if (ranks_[static_cast<size_t>(best.position)] == best.rank) {
       apply(best, queue);
     }
   }
-  for (int32_t i = 0; i < count; i = symbols_[static_cast<size_t>(i)].next) {
-    out.push_back(symbols_[static_cast<size_t>(i)].id);
+  for (size_t i = 0; i < symbols.size(); i += spans_[i]) {
+    out.push_back(symbols[i]);
   }
 }
 
-void BpeMerger::offer(int32_t position, MergeQueue& queue) {
-  Symbol& symbol = symbols_[static_cast<size_t>(position)];
-  const auto next = static_cast<size_t>(symbol.next);
-  symbol.pair_rank = next < symbols_.size() ? pairs_.rank(symbol.id, symbols_[next].id) : kNoRank;
-  if (symbol.pair_rank != kNoRank) {
-    queue.push(symbol.pair_rank, position);
+/// Makes the pair that starts at `position` a candidate if it merges.
+void BpeMerger::offer(size_t position, MergeQueue& queue) {
+  const size_t next = position + spans_[position];
+  const MergeRank rank =
+      next < symbols_.size() ? pairs_.rank(symbols_[position], symbols_[next]) : kNoRank;
+  ranks_[position] = rank;
+  if (rank != kNoRank) {
+    queue.push({rank, static_cast<int32_t>(position)});
   }
 }
 
-void BpeMerger::apply(MergeQueue::Candidate candidate, MergeQueue& queue) {
-  Symbol& left = symbols_[static_cast<size_t>(candidate.position)];
-  Symbol& right = symbols_[static_cast<size_t>(left.next)];
-  left.id = pairs_.result(candidate.rank);
-  left.next = right.next;
-  right.pair_rank = kNoRank;
-  if (static_cast<size_t>(left.next) < symbols_.size()) {
-    symbols_[static_cast<size_t>(left.next)].previous = candidate.position;
-  }
-  offer(candidate.position, queue);
-  if (left.previous >= 0) {
-    offer(left.previous, queue);
+void BpeMerger::apply(const MergeCandidate& candidate, MergeQueue& queue) {
+  const auto left = static_cast<size_t>(candidate.position);
+  const size_t right = left + spans_[left];
+  const auto span = static_cast<uint16_t>(spans_[left] + spans_[right]);
+  symbols_[left] = pairs_.result(candidate.rank);
+  ranks_[right] = kNoRank;
+  spans_[left] = span;
+  spans_[left + span - 1] = span;
+  offer(left, queue);
+  if (left > 0) {
+    offer(left - spans_[left - 1], queue);
   }
 }
 

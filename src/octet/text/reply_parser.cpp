@@ -101,7 +101,8 @@ void ReplyParser::push_thought(std::string_view text, std::vector<ReplyEvent>& e
   }
 }
 
-/// Ends the current part, whether or not it is complete, and starts another. An unfinished label is dropped.
+/// Ends the current part, whether or not it is complete, and starts another. An unfinished label is
+/// dropped.
 void ReplyParser::enter(State state, std::vector<ReplyEvent>& events) {
   const std::string rest = decoder_.flush();
   if (state_ == State::kThinking) {

@@ -21,6 +21,9 @@ class StringTable {
     text_.append(string);
     ends_.push_back(static_cast<uint32_t>(text_.size()));
   }
+  /// Ask for the memory of [index] ahead: first its place, later its bytes.
+  void prefetch_place(size_t index) const { __builtin_prefetch(&ends_[index]); }
+  void prefetch_bytes(size_t index) const { __builtin_prefetch((*this)[index].data()); }
   size_t size() const { return ends_.size(); }
   std::string_view operator[](size_t index) const {
     const size_t begin = index == 0 ? 0 : ends_[index - 1];

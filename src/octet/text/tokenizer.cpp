@@ -48,6 +48,9 @@ struct Tokenizer::Tables {
 
 /// One encode call: turns runs of ordinary text into ids.
 class Tokenizer::Encoder {
+  /// Above this, memory for symbols grows as it is needed.
+  static constexpr size_t kMaxReservedSymbols = size_t{1} << 24;
+
  public:
   explicit Encoder(const Tables& tables) : tables_(tables), merger_(tables.pairs) {}
 
@@ -55,6 +58,7 @@ class Tokenizer::Encoder {
 
   /// A run of ordinary text that is complete on both sides: nothing joins across its ends.
   void add_run(std::string_view run) {
+    symbols_.reserve(std::min(run.size(), kMaxReservedSymbols));
     for (size_t at = 0; at < run.size();) {
       const auto byte = static_cast<uint8_t>(run[at]);
       if (byte < 0x80) {

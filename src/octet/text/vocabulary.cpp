@@ -108,31 +108,62 @@ void Vocabulary::index_pieces() {
   slots_.assign(std::bit_ceil(pieces_.size() * 2), 0);
   const size_t mask = slots_.size() - 1;
   for (size_t id = 0; id < pieces_.size(); ++id) {
-    const uint64_t hash = hash_of(pieces_[id]) >> 32;
+    const uint64_t hash = hash_of(pieces_[id]);
     size_t slot = hash & mask;
     for (; slots_[slot] != 0; slot = (slot + 1) & mask) {
       const uint64_t other = (slots_[slot] & 0xFFFFFFFF) - 1;
-      if (slots_[slot] >> 32 == hash && pieces_[other] == pieces_[id]) {
+      if (slots_[slot] >> 32 == hash >> 32 && pieces_[other] == pieces_[id]) {
         throw Error(
             ErrorKind::kMalformed,
             fmt::format("tokens {} and {} have the same text \"{}\"", other, id, pieces_[id])
         );
       }
     }
-    slots_[slot] = hash << 32 | (id + 1);
+    slots_[slot] = (hash & ~uint64_t{0xFFFFFFFF}) | (id + 1);
   }
 }
 
 TokenId Vocabulary::find(std::string_view piece) const {
+  return find(piece, hash_of(piece));
+}
+
+TokenId Vocabulary::find(std::string_view piece, uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
-  const uint64_t hash = hash_of(piece) >> 32;
   for (size_t slot = hash & mask; slots_[slot] != 0; slot = (slot + 1) & mask) {
     const uint64_t id = (slots_[slot] & 0xFFFFFFFF) - 1;
-    if (slots_[slot] >> 32 == hash && pieces_[id] == piece) {
+    if (slots_[slot] >> 32 == hash >> 32 && pieces_[id] == piece) {
       return static_cast<TokenId>(id);
     }
   }
   return kNoToken;
+}
+
+void Vocabulary::find_all(std::span<const std::string_view> pieces, std::span<TokenId> ids) const {
+  constexpr size_t kBlock = 64;
+  std::array<uint64_t, kBlock> hashes{};
+  const size_t mask = slots_.size() - 1;
+  for (size_t begin = 0; begin < pieces.size(); begin += kBlock) {
+    const size_t count = std::min(kBlock, pieces.size() - begin);
+    const std::span<const std::string_view> block = pieces.subspan(begin, count);
+    for (size_t i = 0; i < count; ++i) {
+      hashes[i] = hash_of(block[i]);
+      __builtin_prefetch(&slots_[hashes[i] & mask]);
+    }
+    // Nearly always the first slot is the right one; where it is not, the prefetch was for nothing.
+    const auto guess = [&](size_t i) {
+      const uint64_t slot = slots_[hashes[i] & mask] & 0xFFFFFFFF;
+      return static_cast<size_t>(slot == 0 ? 0 : slot - 1);
+    };
+    for (size_t i = 0; i < count; ++i) {
+      pieces_.prefetch_place(guess(i));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      pieces_.prefetch_bytes(guess(i));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      ids[begin + i] = find(block[i], hashes[i]);
+    }
+  }
 }
 
 void Vocabulary::find_byte_tokens() {

@@ -39,6 +39,9 @@ class Vocabulary {
 
   /// kNoToken when there is no such piece.
   TokenId find(std::string_view piece) const;
+  /// The same for many pieces, several times faster: memory is asked for ahead. Sizes must be
+  /// equal.
+  void find_all(std::span<const std::string_view> pieces, std::span<TokenId> ids) const;
 
   // The following need an id that the vocabulary contains.
 
@@ -46,6 +49,7 @@ class Vocabulary {
   std::string_view piece(TokenId id) const { return pieces_[static_cast<size_t>(id)]; }
   /// The bytes that the token stands for in a text.
   std::string_view bytes(TokenId id) const { return bytes_[static_cast<size_t>(id)]; }
+  bool is_text(TokenId id) const { return kinds_[static_cast<size_t>(id)] == Kind::kText; }
   bool is_byte(TokenId id) const { return kinds_[static_cast<size_t>(id)] == Kind::kByte; }
   bool is_control(TokenId id) const { return kinds_[static_cast<size_t>(id)] == Kind::kControl; }
 
@@ -61,6 +65,7 @@ class Vocabulary {
   void classify(std::span<const TokenId> declared_special);
   void find_byte_tokens();
   void spell_out();
+  TokenId find(std::string_view piece, uint64_t hash) const;
 
   StringTable pieces_;
   StringTable bytes_;
