@@ -134,7 +134,7 @@ void Cycle::assemble(std::span<Plan> plans) {
     if (!drafter_.taps().empty() && sequence.feed_drafter) {
       // Of a prompt only the rows that the first draft can see.
       const int64_t first_useful =
-          sequence.length() - 1 - std::min(sequence.length() - 1, drafter_.feature_window());
+          std::max<int64_t>(0, sequence.length() - drafter_.feature_window());
       plan.feature_rows =
           std::max<int64_t>(0, begin + std::ssize(plan.block) - std::max(begin, first_useful));
     }
