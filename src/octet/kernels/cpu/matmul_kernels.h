@@ -43,16 +43,17 @@ constexpr ActivationKind activation_kind(DType dtype) {
   }
 }
 
-/// `rows` activation rows (at most group_rows) of `cols` floats, `stride` apart, to be packed at
-/// `packed`.
-struct ActivationGroup {
+/// One chunk of a group of activation rows: `rows` (at most group_rows) rows of `count` <=
+/// kChunkValues floats, `stride` apart, to become one record of matmul/activation_layout.h at
+/// `record`.
+struct ActivationChunk {
   const float* values = nullptr;
   int64_t stride = 0;
-  int64_t cols = 0;
+  int count = 0;
   int rows = 0;
-  std::byte* packed = nullptr;
+  std::byte* record = nullptr;
 };
-using PackActivations = void (*)(const ActivationGroup&) noexcept;
+using PackActivations = void (*)(const ActivationChunk&) noexcept;
 
 /// sums[r, o] = sum over k of activation[r, k] * tile[o, k], for the kTileRows outputs of one tile.
 /// Activation rows are packed in groups of group_rows (the last may be smaller), groups group_bytes

@@ -1,0 +1,345 @@
+#include "octet/kernels/cpu/cpu_matmul.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "octet/base/check.h"
+#include "octet/base/error.h"
+#include "octet/kernels/cpu/matmul/activation_layout.h"
+#include "octet/kernels/cpu/matmul/tile_layout.h"
+#include "octet/kernels/cpu/matmul/weight_memory.h"
+#include "octet/kernels/cpu/matmul/weight_packing.h"
+#include "octet/kernels/cpu/scratch.h"
+
+namespace octet::cpu {
+
+namespace {
+
+/// A packer drops the file's pages behind itself in steps of this size.
+constexpr int64_t kDropBytes = int64_t{4} << 20;
+/// Rows that share one pass over the weights: more would push their activations out of the
+/// second-level cache, fewer would read the weights more often than their products take. Set by the
+/// prefill sweep in docs/kernels.md.
+constexpr int64_t kMostRowsPerPass = 64;
+constexpr int64_t kActivationCacheBytes = 384 << 10;
+/// Below this many values one thread rounds activations faster than several could agree to.
+constexpr int64_t kInlinePackValues = 8192;
+/// Below this many bytes of weights times rows one thread is done before others have started.
+constexpr int64_t kInlineProductBytes = 32 << 10;
+
+struct PackedWeight final : Weight {
+  std::shared_ptr<std::byte> tiles;
+  int64_t tile_bytes = 0;
+  float scale = 1.0F;
+};
+
+/// Meeting point of the threads of one parallel region.
+class Barrier {
+ public:
+  explicit Barrier(int threads) : missing_(threads) {}
+
+  void arrive_and_wait() {
+    missing_.fetch_sub(1, std::memory_order_acq_rel);
+    for (int spins = 0; missing_.load(std::memory_order_acquire) > 0; ++spins) {
+      if (spins > kMostSpins) {
+        std::this_thread::yield();
+      }
+    }
+  }
+
+ private:
+  static constexpr int kMostSpins = 2000;
+  std::atomic<int> missing_;
+};
+
+/// The shared input rounded in one way: groups of rows, each group's chunks one behind the other.
+struct PackedActivations {
+  std::byte* groups = nullptr;
+  int64_t group_bytes = 0;
+  bool wanted = false;
+};
+
+/// One product of a call.
+struct Run {
+  const PackedWeight* weight = nullptr;
+  Rows out;
+  MultiplyTile multiply = nullptr;
+  const PackedActivations* activations = nullptr;
+};
+
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+int64_t divide_up(int64_t value, int64_t step) {
+  return (value + step - 1) / step;
+}
+
+/// A slice of whole rows, for dropping its pages.
+LogicalTensor slice_rows(const LogicalTensor& tensor, int64_t first, int64_t count) {
+  LogicalTensor slice;
+  slice.name = tensor.name;
+  slice.dtype = tensor.dtype;
+  slice.shape = {count, tensor.cols()};
+  const auto part = [&](std::span<const std::byte> bytes) {
+    const int64_t row = static_cast<int64_t>(bytes.size()) / tensor.rows();
+    return bytes.subspan(static_cast<size_t>(first * row), static_cast<size_t>(count * row));
+  };
+  slice.data = part(tensor.data);
+  slice.block_scales = part(tensor.block_scales);
+  return slice;
+}
+
+/// Packs tiles [begin, end) and drops the file's pages as it goes.
+void pack_tiles(
+    const Checkpoint& owner, const LogicalTensor& tensor, Range range, const PackedWeight& weight
+) {
+  const int64_t source_bytes = std::max<int64_t>(row_bytes(tensor.dtype, tensor.cols()), 1);
+  const int64_t step = std::max<int64_t>(kDropBytes / (source_bytes * kTileRows), 1);
+  for (int64_t first = range.begin; first < range.end; first += step) {
+    const int64_t last = std::min(first + step, range.end);
+    for (int64_t tile = first; tile < last; ++tile) {
+      pack_tile(tensor, tile, weight.tiles.get() + tile * weight.tile_bytes);
+    }
+    const int64_t first_row = first * kTileRows;
+    const int64_t row_count = std::min(last * kTileRows, tensor.rows()) - first_row;
+    owner.drop_pages(slice_rows(tensor, first_row, row_count));
+  }
+}
+
+void check_matrix(const LogicalTensor& tensor) {
+  const DTypeFacts& facts = dtype_facts(tensor.dtype);
+  if (tensor.shape.size() != 2 || tensor.rows() == 0 || tensor.cols() == 0) {
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format(
+            "tensor '{}' has {} dimensions; a matrix [out, in] is expected",
+            tensor.name,
+            tensor.shape.size()
+        )
+    );
+  }
+  if (tensor.cols() % facts.block_values != 0) {
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format(
+            "tensor '{}' has rows of {} values; {} needs a multiple of {}",
+            tensor.name,
+            tensor.cols(),
+            facts.name,
+            facts.block_values
+        )
+    );
+  }
+  OCTET_CHECK(
+      static_cast<int64_t>(tensor.data.size()) ==
+      tensor.rows() * row_bytes(tensor.dtype, tensor.cols())
+  );
+}
+
+}  // namespace
+
+struct CpuMatmul::State {
+  const MatmulKernels& kernels;
+  ThreadPool& pool;
+  WeightMemory memory;
+  std::array<Scratch, kActivationKindCount> activation_scratch;
+  Scratch sums_scratch;
+  // The call in progress; kept to spare allocations.
+  std::array<PackedActivations, kActivationKindCount> activations;
+  std::vector<Run> runs;
+  int64_t weight_bytes = 0;  // of all runs
+
+  State(const MatmulKernels& k, ThreadPool& p) : kernels(k), pool(p) {}
+
+  void collect(ConstRows x, std::span<const Product> products);
+  void place_activations(ConstRows x);
+  void pack_activations(ConstRows x, Range units);
+  int64_t rows_per_pass(ConstRows x) const;
+  Range tiles_of_thread(const Run& run, int64_t first_byte, int thread, int threads) const;
+  void multiply_share(int thread, int threads, ConstRows x);
+
+  int64_t pack_units(ConstRows x) const {
+    return divide_up(x.rows, kernels.group_rows) * chunk_count(x.cols);
+  }
+};
+
+/// Fills `runs`, `weight_bytes` and which activation kinds are wanted.
+void CpuMatmul::State::collect(ConstRows x, std::span<const Product> products) {
+  runs.clear();
+  weight_bytes = 0;
+  for (PackedActivations& kind : activations) {
+    kind.wanted = false;
+  }
+  for (const Product& product : products) {
+    const auto* weight = dynamic_cast<const PackedWeight*>(product.weight);
+    OCTET_CHECK(weight != nullptr);
+    OCTET_CHECK(weight->cols == x.cols);
+    OCTET_CHECK(product.out.rows == x.rows && product.out.cols == weight->rows);
+    PackedActivations& kind = activations[static_cast<size_t>(activation_kind(weight->dtype))];
+    kind.wanted = true;
+    runs.push_back(
+        {weight, product.out, kernels.multiply[static_cast<size_t>(weight->dtype)], &kind}
+    );
+    weight_bytes += tile_count(weight->rows) * weight->tile_bytes;
+  }
+}
+
+/// Gives every wanted kind its memory.
+void CpuMatmul::State::place_activations(ConstRows x) {
+  for (int k = 0; k < kActivationKindCount; ++k) {
+    PackedActivations& kind = activations[k];
+    if (kind.wanted) {
+      kind.group_bytes =
+          activation_group_bytes(static_cast<ActivationKind>(k), kernels.group_rows, x.cols);
+      const int64_t bytes = divide_up(x.rows, kernels.group_rows) * kind.group_bytes;
+      kind.groups =
+          reinterpret_cast<std::byte*>(activation_scratch[k].floats(divide_up(bytes, sizeof(float)))
+          );
+    }
+  }
+}
+
+/// Rounds units [begin, end) of the input in every wanted way; a unit is one chunk of one group of
+/// rows.
+void CpuMatmul::State::pack_activations(ConstRows x, Range units) {
+  const int64_t chunks = chunk_count(x.cols);
+  for (int64_t unit = units.begin; unit < units.end; ++unit) {
+    const int64_t group = unit / chunks;
+    const int64_t chunk = unit % chunks;
+    const int64_t first_row = group * kernels.group_rows;
+    const int rows = static_cast<int>(std::min<int64_t>(kernels.group_rows, x.rows - first_row));
+    for (int k = 0; k < kActivationKindCount; ++k) {
+      const PackedActivations& kind = activations[k];
+      if (kind.wanted) {
+        const int record_bytes =
+            activation_chunk_bytes(static_cast<ActivationKind>(k), rows, kChunkValues);
+        kernels.pack[k](
+            {x.row(first_row) + chunk * kChunkValues,
+             x.stride,
+             chunk_values(x.cols, chunk),
+             rows,
+             kind.groups + group * kind.group_bytes + chunk * record_bytes}
+        );
+      }
+    }
+  }
+}
+
+int64_t CpuMatmul::State::rows_per_pass(ConstRows x) const {
+  int64_t group_bytes = 1;
+  for (const PackedActivations& kind : activations) {
+    group_bytes = std::max(group_bytes, kind.wanted ? kind.group_bytes : 0);
+  }
+  const int64_t groups = std::clamp<int64_t>(
+      kActivationCacheBytes / group_bytes, 1, kMostRowsPerPass / kernels.group_rows
+  );
+  return std::min(groups * kernels.group_rows, x.rows);
+}
+
+/// The tiles of `run` that start inside the thread's share of all weight bytes; the run starts at
+/// `first_byte`.
+Range CpuMatmul::State::tiles_of_thread(const Run& run, int64_t first_byte, int thread, int threads)
+    const {
+  const int64_t tiles = tile_count(run.weight->rows);
+  const auto tile_at = [&](int64_t byte) {
+    return std::clamp<int64_t>(divide_up(byte - first_byte, run.weight->tile_bytes), 0, tiles);
+  };
+  return {tile_at(weight_bytes * thread / threads), tile_at(weight_bytes * (thread + 1) / threads)};
+}
+
+void CpuMatmul::State::multiply_share(int thread, int threads, ConstRows x) {
+  const int64_t pass_rows = rows_per_pass(x);
+  float* sums = sums_scratch.data() + thread * kMostRowsPerPass * kTileRows;
+  for (int64_t first_row = 0; first_row < x.rows; first_row += pass_rows) {
+    const int64_t rows = std::min(pass_rows, x.rows - first_row);
+    int64_t first_byte = 0;
+    for (const Run& run : runs) {
+      const PackedWeight& weight = *run.weight;
+      const Range tiles = tiles_of_thread(run, first_byte, thread, threads);
+      first_byte += tile_count(weight.rows) * weight.tile_bytes;
+      const int64_t group = first_row / kernels.group_rows;
+      TileProduct product{
+          weight.tiles.get() + tiles.begin * weight.tile_bytes,
+          run.activations->groups + group * run.activations->group_bytes,
+          run.activations->group_bytes,
+          weight.cols,
+          rows,
+          sums};
+      for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
+        run.multiply(product);
+        product.tile += weight.tile_bytes;
+        const int64_t first_output = tile * kTileRows;
+        const int64_t outputs = std::min<int64_t>(kTileRows, weight.rows - first_output);
+        for (int64_t r = 0; r < rows; ++r) {
+          float* out = run.out.row(first_row + r) + first_output;
+          for (int64_t o = 0; o < outputs; ++o) {
+            out[o] = sums[r * kTileRows + o] * weight.scale;
+          }
+        }
+      }
+    }
+  }
+}
+
+CpuMatmul::CpuMatmul(const KernelTable& kernels, ThreadPool& pool)
+    : state_(std::make_unique<State>(kernels.matmul, pool)) {
+  OCTET_CHECK(kMostRowsPerPass % kernels.matmul.group_rows == 0);
+  state_->sums_scratch.floats(pool.threads() * kMostRowsPerPass * kTileRows);
+}
+
+CpuMatmul::~CpuMatmul() = default;
+
+std::unique_ptr<Weight> CpuMatmul::prepare(const Checkpoint& owner, const LogicalTensor& tensor) {
+  check_matrix(tensor);
+  auto weight = std::make_unique<PackedWeight>();
+  weight->name = tensor.name;
+  weight->dtype = tensor.dtype;
+  weight->rows = tensor.rows();
+  weight->cols = tensor.cols();
+  weight->packed = true;
+  weight->scale = output_scale(tensor);
+  weight->tile_bytes = tile_bytes(tensor.dtype, tensor.cols());
+  const int64_t tiles = tile_count(tensor.rows());
+  weight->resident_bytes = tiles * weight->tile_bytes;
+  weight->tiles = state_->memory.allocate(weight->resident_bytes);
+  state_->pool.for_ranges(tiles, 1, [&](int64_t begin, int64_t end) {
+    pack_tiles(owner, tensor, {begin, end}, *weight);
+  });
+  return weight;
+}
+
+void CpuMatmul::matmul(ConstRows x, std::span<const Product> products) {
+  State& state = *state_;
+  state.collect(x, products);
+  if (x.rows == 0 || state.runs.empty()) {
+    return;
+  }
+  state.place_activations(x);
+  const int64_t units = state.pack_units(x);
+  if (state.weight_bytes * x.rows <= kInlineProductBytes) {
+    state.pack_activations(x, {0, units});
+    state.multiply_share(0, 1, x);
+    return;
+  }
+  const bool pack_together = x.rows * x.cols > kInlinePackValues;
+  if (!pack_together) {
+    state.pack_activations(x, {0, units});
+  }
+  const int threads = state.pool.threads();
+  Barrier packed(threads);
+  state.pool.run([&](int thread) {
+    if (pack_together) {
+      state.pack_activations(x, {units * thread / threads, units * (thread + 1) / threads});
+      packed.arrive_and_wait();
+    }
+    state.multiply_share(thread, threads, x);
+  });
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,10 @@
+#include "octet/kernels/cpu/isa/avx2/matmul.h"
+
+#include "octet/kernels/cpu/isa/avx2/matmul_lanes.h"
+#include "octet/kernels/cpu/matmul/tile_families.h"
+
+namespace octet::cpu::avx2 {
+
+constexpr MatmulKernels kMatmulKernels = make_matmul_kernels<Lanes>();
+
+}  // namespace octet::cpu::avx2

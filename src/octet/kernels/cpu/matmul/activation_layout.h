@@ -1,0 +1,77 @@
+// Activations as the tile kernels read them, and how they are rounded: the numeric contract of the
+// products.
+//
+//  kind          weights                              activations become
+//  kF32          F32 F16 BF16                         float32 as given
+//  kInt8Per32    Q8_0 Q4_0 Q4_1 Q5_0 Q5_1             per 32 values: scale = amax / 127, q = rne(x
+//  * (127 / amax)); all
+//                IQ4_NL MXFP4 NVFP4                   zero when 127 / amax is not finite
+//  kInt8Per256   Q4_K Q5_K Q6_K IQ4_XS                the same per 256 values
+//
+//  Then, for each (row, output): products of integers are summed exactly inside a group that shares
+//  one weight scale; group sums enter the float32 sum in ascending order along K. Float weights:
+//  one multiply-add a value in ascending order inside a chunk of 256, chunk sums in ascending
+//  order. The NVFP4 global scale multiplies the final sum. Sets with fused multiply-add use it
+//  everywhere, the portable set on machines without it rounds twice. MXFP4's smallest scale, 2^-128
+//  (exponent byte 0), counts as zero.
+//
+// Rows lie interleaved in groups of M = up to group_rows: four values of row 0, of row 1, ..., then
+// the next four. A chunk's codes, scales and sums form one record, so that a kernel needs one
+// pointer and constant offsets. Invariant: a record of a row has the same contents whatever M is.
+#pragma once
+
+#include <cstdint>
+
+#include "octet/kernels/cpu/matmul/tile_layout.h"
+#include "octet/kernels/cpu/matmul_kernels.h"
+
+namespace octet::cpu {
+
+/// Record of kInt8Per32 with `blocks` blocks of 32 and M rows. Arrays, all of 4-byte elements
+/// [..][M]:
+///   codes        four int8 [8 * blocks]
+///   scales       float [blocks]
+///   scaled_sums  float [blocks]: scale * sum of the codes
+///   bias32       int32 [blocks]: -signed_bias * sum of the codes (see the lanes of each
+///   instruction set) bias16       int32 [2 * blocks]: the same per 16 values
+struct Int8Per32Record {
+  static constexpr int scales_offset(int rows, int blocks) { return 32 * blocks * rows; }
+  static constexpr int sums_offset(int rows, int blocks) { return 36 * blocks * rows; }
+  static constexpr int bias32_offset(int rows, int blocks) { return 40 * blocks * rows; }
+  static constexpr int bias16_offset(int rows, int blocks) { return 44 * blocks * rows; }
+  static constexpr int bytes(int rows, int blocks) { return 52 * blocks * rows; }
+};
+
+/// Record of kInt8Per256. Arrays [..][M] of 4-byte elements:
+///   codes      four int8 [64]
+///   scales     float [1]
+///   pair_sums  two int16 [4]: sums of the codes of the groups of 32 (0,2) (1,3) (4,6) (5,7)
+///   bias32     int32 [8]: -signed_bias * sum of 32 codes
+///   six_bias   int32 [16]: -32 * sum of 16 codes
+struct Int8Per256Record {
+  static constexpr int scales_offset(int rows) { return 256 * rows; }
+  static constexpr int pair_sums_offset(int rows) { return 260 * rows; }
+  static constexpr int bias32_offset(int rows) { return 276 * rows; }
+  static constexpr int six_bias_offset(int rows) { return 308 * rows; }
+  static constexpr int bytes(int rows) { return 372 * rows; }
+};
+
+/// Bytes of the record of a chunk of `values` values of `rows` rows.
+constexpr int activation_chunk_bytes(ActivationKind kind, int rows, int values) {
+  switch (kind) {
+    case ActivationKind::kInt8Per32:
+      return Int8Per32Record::bytes(rows, (values + kBlockValues - 1) / kBlockValues);
+    case ActivationKind::kInt8Per256:
+      return Int8Per256Record::bytes(rows);
+    case ActivationKind::kF32:
+      break;
+  }
+  return (values + 1) / 2 * 2 * rows * 4;  // [values][M] floats, an odd last value padded with zero
+}
+
+/// Bytes of all records of a group of `rows` rows, rounded up to whole cache lines.
+constexpr int64_t activation_group_bytes(ActivationKind kind, int rows, int64_t cols) {
+  return (chunk_count(cols) * activation_chunk_bytes(kind, rows, kChunkValues) + 63) / 64 * 64;
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,169 @@
+// Tile kernels of the types with one scale per 32 values or finer (activations kInt8Per32), in two
+// families: codes that are unsigned with an optional minimum, and codes that are signed (bytes, or
+// levels looked up by 4-bit codes).
+#pragma once
+
+#include "octet/kernels/cpu/matmul/tile_kernel.h"
+#include "octet/tensor/types/iq4_levels.h"
+
+namespace octet::cpu {
+
+/// Q4_0 Q4_1 Q5_0 Q5_1: y = d * q + m with q unsigned; the types without minimums have m = -8 d or
+/// -16 d.
+template <DType dtype>
+struct AffineBlockFamily {
+  static constexpr DType kDType = dtype;
+
+  template <typename Lanes, int M, int half>
+  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int lane) {
+    using Float = typename Lanes::Float;
+    using Record = Int8Per32Record;
+    using Dot = typename Lanes::template UnsignedDot<kHasFifth ? 31 : 15>;
+    const int blocks = chunk.values / kBlockValues;
+    Float sum[M];
+    OCTET_UNROLL
+    for (int m = 0; m < M; ++m) {
+      sum[m] = Lanes::load(chunk.sums_of(m, half, lane));
+    }
+    for (int b = 0; b < blocks; ++b) {
+      typename Lanes::Int dot[M];
+      OCTET_UNROLL
+      for (int m = 0; m < M; ++m) {
+        dot[m] = Lanes::zero_int();
+      }
+      const std::byte* activations = chunk.record + 32 * b * M;
+      const std::byte* codes = chunk.tile + b * BlockTile::code_bytes(dtype) + 4 * lane;
+      if constexpr (kHasFifth) {
+        const std::byte* plane = chunk.tile + BlockTile::fifth_offset(dtype, blocks) +
+                                 (2 * b + half) * kCodeVectorBytes + 4 * lane;
+        const auto fifth = Lanes::load_bytes(plane);
+        dot_codes<Lanes, Dot, M, 8>(dot, activations, [&](int v) {
+          const auto nibbles = Lanes::load_bytes(codes + v * kCodeVectorBytes);
+          return Lanes::with_fifth(Lanes::template nibbles<half>(nibbles), fifth, v);
+        });
+      } else {
+        dot_codes<Lanes, Dot, M, 8>(dot, activations, [&](int v) {
+          return Lanes::template raw_nibbles<half>(Lanes::load_bytes(codes + v * kCodeVectorBytes));
+        });
+      }
+      const int row = half * kHalfRows + lane;
+      const Float d = Lanes::load_f16(
+          chunk.tile + BlockTile::scale_offset(dtype, blocks) + (b * kTileRows + row) * 2
+      );
+      const Float minimum = load_minimum<Lanes>(chunk, blocks, b * kTileRows + row, d);
+      const Float factor = kHasFifth ? d : Lanes::template unscale_raw_nibbles<half>(d);
+      const std::byte* scales = chunk.record + Record::scales_offset(M, blocks) + 4 * b * M;
+      const std::byte* sums = chunk.record + Record::sums_offset(M, blocks) + 4 * b * M;
+      OCTET_UNROLL
+      for (int m = 0; m < M; ++m) {
+        const Float scale = Lanes::mul(factor, Lanes::broadcast(scales + 4 * m));
+        sum[m] = Lanes::fma(Lanes::to_float(dot[m]), scale, sum[m]);
+        sum[m] = Lanes::fma(minimum, Lanes::broadcast(sums + 4 * m), sum[m]);
+      }
+    }
+    OCTET_UNROLL
+    for (int m = 0; m < M; ++m) {
+      Lanes::store(chunk.sums_of(m, half, lane), sum[m]);
+    }
+  }
+
+ private:
+  static constexpr bool kHasFifth = dtype == DType::kQ5_0 || dtype == DType::kQ5_1;
+  static constexpr bool kHasMinimum = dtype == DType::kQ4_1 || dtype == DType::kQ5_1;
+
+  template <typename Lanes>
+  OCTET_INLINE static typename Lanes::Float load_minimum(
+      const ChunkProduct& chunk, int blocks, int index, typename Lanes::Float d
+  ) {
+    if constexpr (kHasMinimum) {
+      return Lanes::load_f16(chunk.tile + BlockTile::minimum_offset(dtype, blocks) + index * 2);
+    } else {
+      return Lanes::mul(d, Lanes::constant(kHasFifth ? -16.0F : -8.0F));
+    }
+  }
+};
+
+/// Twice E2M1, so that levels are integers.
+inline constexpr std::array<int8_t, 16> kDoubledE2M1 = {
+    0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+/// Q8_0 IQ4_NL MXFP4 NVFP4: y = scale * level with signed 8-bit levels; groups of 32, NVFP4 of 16.
+/// The sum of MXFP4 and NVFP4 is in units of kUnit, which multiplies the finished sum with the
+/// tensor's own scale.
+template <DType dtype>
+struct SignedBlockFamily {
+  static constexpr DType kDType = dtype;
+
+  template <typename Lanes, int M, int half>
+  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int lane) {
+    using Float = typename Lanes::Float;
+    using Record = Int8Per32Record;
+    using Dot = typename Lanes::template SignedDot<kLargest>;
+    const int blocks = (chunk.values + kBlockValues - 1) / kBlockValues;
+    const auto levels = Lanes::template level_table<Lanes::kSignedBias>(kLevels);
+    const int row = half * kHalfRows + lane;
+    const std::byte* bias = chunk.record + (kGroups == 1 ? Record::bias32_offset(M, blocks)
+                                                         : Record::bias16_offset(M, blocks));
+    Float sum[M];
+    OCTET_UNROLL
+    for (int m = 0; m < M; ++m) {
+      sum[m] = Lanes::load(chunk.sums_of(m, half, lane));
+    }
+    for (int b = 0; b < blocks; ++b) {
+      const std::byte* activations = chunk.record + 32 * b * M;
+      const std::byte* scales = chunk.record + Record::scales_offset(M, blocks) + 4 * b * M;
+      const std::byte* codes = chunk.tile + b * BlockTile::code_bytes(dtype) + 4 * lane +
+                               (kNibbles ? 0 : half * 8 * kCodeVectorBytes);
+      OCTET_UNROLL
+      for (int group = 0; group < kGroups; ++group) {
+        typename Lanes::Int dot[M];
+        OCTET_UNROLL
+        for (int m = 0; m < M; ++m) {
+          dot[m] = Lanes::broadcast_int(bias + 4 * ((b * kGroups + group) * M + m));
+        }
+        constexpr int kVectors = 8 / kGroups;
+        dot_codes<Lanes, Dot, M, kVectors>(dot, activations + 4 * group * kVectors * M, [&](int v) {
+          const auto bytes = Lanes::load_bytes(codes + (group * kVectors + v) * kCodeVectorBytes);
+          if constexpr (kNibbles) {
+            return Lanes::look_up(levels, Lanes::template nibbles<half>(bytes));
+          } else {
+            return Lanes::biased(bytes);
+          }
+        });
+        const Float d = load_scale<Lanes>(
+            chunk.tile + BlockTile::scale_offset(dtype, blocks),
+            (b * kGroups + group) * kTileRows + row
+        );
+        OCTET_UNROLL
+        for (int m = 0; m < M; ++m) {
+          const Float scale = Lanes::mul(d, Lanes::broadcast(scales + 4 * m));
+          sum[m] = Lanes::fma(Lanes::to_float(dot[m]), scale, sum[m]);
+        }
+      }
+    }
+    OCTET_UNROLL
+    for (int m = 0; m < M; ++m) {
+      Lanes::store(chunk.sums_of(m, half, lane), sum[m]);
+    }
+  }
+
+ private:
+  static constexpr bool kNibbles = dtype != DType::kQ8_0;
+  static constexpr int kGroups = dtype == DType::kNVFP4 ? 2 : 1;
+  static constexpr int kLargest = dtype == DType::kQ8_0 || dtype == DType::kIQ4NL ? 128 : 12;
+  static constexpr const std::array<int8_t, 16>& kLevels =
+      dtype == DType::kIQ4NL ? types::kIQ4Levels : kDoubledE2M1;
+
+  template <typename Lanes>
+  OCTET_INLINE static typename Lanes::Float load_scale(const std::byte* scales, int index) {
+    if constexpr (dtype == DType::kMXFP4) {
+      return Lanes::load_exponent(scales + index);
+    } else if constexpr (dtype == DType::kNVFP4) {
+      return Lanes::load_e4m3(scales + index);
+    } else {
+      return Lanes::load_f16(scales + 2 * index);
+    }
+  }
+};
+
+}  // namespace octet::cpu

@@ -1,0 +1,127 @@
+// The loops that all tile kernels share, as templates over an instruction set's Lanes and a family
+// of weight types. Not for including outside the files that fill a MatmulKernels.
+//
+// Lanes (one struct per instruction set) is a vector of kLanes output rows: Float, Int (32-bit),
+// Bytes (four bytes a lane) and Quad (four int8 activations for every lane), with loads, shifts,
+// multiply-add and the byte dot products UnsignedDot<largest> and SignedDot<largest>. A family
+// (float_tile.h, block_tile.h, super_tile.h) has
+//   template <class Lanes, int M, int half> static void accumulate(const ChunkProduct&, int lane)
+// which adds a chunk's products for rows [half * 16 + lane, + kLanes) to the sums of M activation
+// rows. Invariant: M only repeats the same operations for more rows; it never changes their order
+// for a row.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "octet/kernels/cpu/matmul/activation_layout.h"
+#include "octet/kernels/cpu/matmul/tile_layout.h"
+
+// Vectors that are registers need their loops unrolled, so that arrays of them become registers.
+// Vectors that are arrays (portable/) must not be: a file that uses them defines
+// OCTET_VECTORS_ARE_ARRAYS first.
+#ifdef OCTET_VECTORS_ARE_ARRAYS
+#define OCTET_UNROLL
+#else
+#define OCTET_UNROLL _Pragma("GCC unroll 16")
+#endif
+#define OCTET_INLINE [[gnu::always_inline]] inline
+
+namespace octet::cpu {
+
+struct ChunkProduct {
+  const std::byte* tile = nullptr;    // the chunk inside the tile
+  const std::byte* record = nullptr;  // the chunk's activations
+  int values = 0;
+  float* sums = nullptr;  // [M, kTileRows]
+
+  float* sums_of(int row, int half, int lane) const {
+    return sums + row * kTileRows + half * kHalfRows + lane;
+  }
+};
+
+using MultiplyChunk = void (*)(const ChunkProduct&) noexcept;
+
+/// total[m] += dot products of `vectors` code vectors with the activations of M rows. codes(v)
+/// gives code vector v.
+template <typename Lanes, typename Dot, int M, int vectors, typename Codes>
+OCTET_INLINE void dot_codes(
+    typename Lanes::Int (&total)[M], const std::byte* activations, Codes codes
+) {
+  constexpr int kRun = std::min(vectors, Dot::kRun);
+  static_assert(vectors % kRun == 0);
+  OCTET_UNROLL
+  for (int first = 0; first < vectors; first += kRun) {
+    typename Dot::Acc acc[M];
+    OCTET_UNROLL
+    for (int m = 0; m < M; ++m) {
+      acc[m] = Dot::begin(total[m]);
+    }
+    OCTET_UNROLL
+    for (int v = first; v < first + kRun; ++v) {
+      const typename Lanes::Bytes w = codes(v);
+      OCTET_UNROLL
+      for (int m = 0; m < M; ++m) {
+        acc[m] = Dot::step(acc[m], w, Lanes::broadcast_quad(activations + 4 * (v * M + m)));
+      }
+    }
+    OCTET_UNROLL
+    for (int m = 0; m < M; ++m) {
+      total[m] = Dot::end(total[m], acc[m]);
+    }
+  }
+}
+
+template <typename Lanes, typename Family, int M>
+void multiply_chunk(const ChunkProduct& chunk) noexcept {
+  for (int lane = 0; lane < kHalfRows; lane += Lanes::kLanes) {
+    Family::template accumulate<Lanes, M, 0>(chunk, lane);
+  }
+  for (int lane = 0; lane < kHalfRows; lane += Lanes::kLanes) {
+    Family::template accumulate<Lanes, M, 1>(chunk, lane);
+  }
+}
+
+template <typename Lanes, typename Family, int... indices>
+constexpr std::array<MultiplyChunk, sizeof...(indices)> chunk_table(
+    std::integer_sequence<int, indices...> /*rows*/
+) {
+  return {&multiply_chunk<Lanes, Family, indices + 1>...};
+}
+
+/// Bytes ahead of the current chunk that a tile's pass asks the memory for. Set by the tile sweep
+/// in docs/kernels.md.
+inline constexpr int kPrefetchBytes = 4096;
+
+/// The MultiplyTile of a family. Chunks outside, row groups inside: a chunk's weights come from
+/// memory once and stay in the first-level cache while all rows use them.
+template <typename Lanes, typename Family>
+void multiply_tile(const TileProduct& product) noexcept {
+  static constexpr auto kTable =
+      chunk_table<Lanes, Family>(std::make_integer_sequence<int, Lanes::kGroupRows>{});
+  std::memset(product.sums, 0, sizeof(float) * product.rows * kTileRows);
+  constexpr ActivationKind kKind = activation_kind(Family::kDType);
+  const std::byte* tile = product.tile;
+  for (int64_t chunk = 0; chunk < chunk_count(product.cols); ++chunk) {
+    const int values = chunk_values(product.cols, chunk);
+    const int bytes = chunk_bytes(Family::kDType, values);
+    for (int offset = 0; offset < bytes; offset += 64) {
+      __builtin_prefetch(tile + kPrefetchBytes + offset);
+    }
+    for (int64_t row = 0; row < product.rows; row += Lanes::kGroupRows) {
+      const int rows = static_cast<int>(std::min<int64_t>(Lanes::kGroupRows, product.rows - row));
+      const std::byte* group = product.activations + row / Lanes::kGroupRows * product.group_bytes;
+      kTable[rows - 1](
+          {tile,
+           group + chunk * activation_chunk_bytes(kKind, rows, kChunkValues),
+           values,
+           product.sums + row * kTileRows}
+      );
+    }
+    tile += bytes;
+  }
+}
+
+}  // namespace octet::cpu

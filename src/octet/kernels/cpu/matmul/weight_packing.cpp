@@ -1,0 +1,395 @@
+#include "octet/kernels/cpu/matmul/weight_packing.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "octet/base/check.h"
+#include "octet/tensor/types/block_bytes.h"
+#include "octet/tensor/types/iq4_xs.h"
+#include "octet/tensor/types/k_scales.h"
+
+namespace octet::cpu {
+
+namespace {
+
+using types::load_u16;
+using types::load_u32;
+using types::load_u8;
+using types::store_u32;
+
+constexpr uint32_t kLowNibbles = 0x0F0F0F0F;
+
+/// One row of the file, from the current chunk on. A row past the end of the matrix repeats one
+/// block of zeros.
+struct SourceRow {
+  const std::byte* blocks = nullptr;
+  int64_t block_stride = 0;
+  const std::byte* block_scales = nullptr;  // kNVFP4ModelOpt
+  int64_t scale_stride = 0;
+
+  const std::byte* block(int64_t index) const { return blocks + index * block_stride; }
+};
+using SourceRows = std::array<SourceRow, kTileRows>;
+
+constexpr size_t kLargestBlockBytes = 210;
+constexpr std::array<std::byte, kLargestBlockBytes> kZeroBlock{};
+
+/// The four low bits of the four bytes at `bytes`, or the four high ones.
+uint32_t nibbles_at(const std::byte* bytes, bool high) {
+  return (load_u32(bytes) >> (high ? 4 : 0)) & kLowNibbles;
+}
+
+/// Bit i of `bits` (i = 0..3) becomes bit 0 of byte i.
+uint32_t spread_bits(uint32_t bits) {
+  return ((bits & 15U) * 0x00204081U) & 0x01010101U;
+}
+
+// How each type stores codes: codes(block, v) are the four codes 4v..4v+3 of a block, one a byte.
+
+/// Blocks of 32 with the codes at `offset`: low nibbles are values 0..15, high ones 16..31.
+template <int block_bytes, int offset>
+struct SplitNibbles {
+  static constexpr int kVectors = 8;
+  static constexpr int kBytes = block_bytes;
+  static uint32_t codes(const std::byte* block, int v) {
+    return nibbles_at(block + offset + 4 * (v % 4), v >= 4);
+  }
+};
+
+/// Likewise with fifth bits in a 32-bit word before the nibbles.
+template <int block_bytes, int offset>
+struct SplitNibblesAndFifth {
+  static constexpr int kVectors = 8;
+  static constexpr int kBytes = block_bytes;
+  static uint32_t codes(const std::byte* block, int v) {
+    const uint32_t fifth = spread_bits(load_u32(block + offset) >> (4 * v));
+    return nibbles_at(block + offset + 4 + 4 * (v % 4), v >= 4) | (fifth << 4);
+  }
+};
+
+struct Q80Codes {
+  static constexpr int kVectors = 8;
+  static constexpr int kBytes = 34;
+  static uint32_t codes(const std::byte* block, int v) { return load_u32(block + 2 + 4 * v); }
+};
+
+struct Q4KCodes {
+  static constexpr int kVectors = 64;
+  static constexpr int kBytes = 144;
+  static uint32_t codes(const std::byte* block, int v) {
+    return nibbles_at(block + 16 + v / 16 * 32 + v % 8 * 4, v / 8 % 2 == 1);
+  }
+};
+
+struct Q5KCodes {
+  static constexpr int kVectors = 64;
+  static constexpr int kBytes = 176;
+  static uint32_t codes(const std::byte* block, int v) {
+    const uint32_t fifth = (load_u32(block + 16 + v % 8 * 4) >> (v / 8)) & 0x01010101U;
+    return nibbles_at(block + 48 + v / 16 * 32 + v % 8 * 4, v / 8 % 2 == 1) | (fifth << 4);
+  }
+};
+
+struct Q6KCodes {
+  static constexpr int kVectors = 64;
+  static constexpr int kBytes = 210;
+  static uint32_t codes(const std::byte* block, int v) {
+    const int half = v / 32;
+    const int quarter = v / 8 % 4;
+    const int at = v % 8 * 4;
+    const uint32_t low = nibbles_at(block + 64 * half + 32 * (quarter % 2) + at, quarter >= 2);
+    const uint32_t upper = (load_u32(block + 128 + 32 * half + at) >> (2 * quarter)) & 0x03030303U;
+    return low | (upper << 4);
+  }
+};
+
+struct IQ4XSCodes {
+  static constexpr int kVectors = 64;
+  static constexpr int kBytes = 136;
+  static uint32_t codes(const std::byte* block, int v) {
+    return nibbles_at(block + 8 + v / 8 * 16 + v % 4 * 4, v / 4 % 2 == 1);
+  }
+};
+
+struct NVFP4Codes {
+  static constexpr int kVectors = 16;
+  static constexpr int kBytes = 36;
+  static uint32_t codes(const std::byte* block, int v) {
+    return nibbles_at(block + 4 + v / 4 * 8 + v % 2 * 4, v / 2 % 2 == 1);
+  }
+};
+
+/// Consecutive values are the low and the high nibble of a byte.
+struct NVFP4ModelOptCodes {
+  static constexpr int kVectors = 4;
+  static constexpr int kBytes = 8;
+  static uint32_t codes(const std::byte* block, int v) {
+    const uint32_t packed = load_u16(block + 2 * v);
+    return (packed & 0xFU) | ((packed & 0xF0U) << 4) | ((packed & 0xF00U) << 8) |
+           ((packed & 0xF000U) << 12);
+  }
+};
+
+template <typename Codes>
+uint32_t codes_of(const SourceRow& row, int v) {
+  return Codes::codes(row.block(v / Codes::kVectors), v % Codes::kVectors);
+}
+
+/// Writes the low nibbles of `vectors` code vectors, two rows a byte.
+template <typename Codes>
+void pack_nibbles(const SourceRows& rows, int vectors, std::byte* out) {
+  for (int r = 0; r < kHalfRows; ++r) {
+    for (int v = 0; v < vectors; ++v) {
+      const uint32_t low = codes_of<Codes>(rows[r], v) & kLowNibbles;
+      const uint32_t high = codes_of<Codes>(rows[r + kHalfRows], v) & kLowNibbles;
+      store_u32(out + v * kCodeVectorBytes + 4 * r, low | (high << 4));
+    }
+  }
+}
+
+/// Writes the fifth bits of `vectors` code vectors as one bit plane for every eight of them.
+template <typename Codes>
+void pack_fifth(const SourceRows& rows, int vectors, std::byte* out) {
+  for (int row = 0; row < kTileRows; ++row) {
+    for (int group = 0; group < vectors / 8; ++group) {
+      uint32_t plane = 0;
+      for (int v = 0; v < 8; ++v) {
+        plane |= ((codes_of<Codes>(rows[row], 8 * group + v) >> 4) & 0x01010101U) << v;
+      }
+      store_u32(out + group * 2 * kCodeVectorBytes + 4 * row, plane);
+    }
+  }
+}
+
+void pack_six_bits(const SourceRows& rows, std::byte* out) {
+  for (int row = 0; row < kTileRows; ++row) {
+    std::byte* half = out + row / kHalfRows * SixBitTile::kHalfBytes + 4 * (row % kHalfRows);
+    for (int group = 0; group < 16; ++group) {
+      const uint32_t last = codes_of<Q6KCodes>(rows[row], 4 * group + 3);
+      for (int i = 0; i < 3; ++i) {
+        const uint32_t codes = codes_of<Q6KCodes>(rows[row], 4 * group + i);
+        const uint32_t top = (last << (2 + 2 * i)) & 0xC0C0C0C0U;
+        store_u32(half + group * SixBitTile::kGroupBytes + i * kCodeVectorBytes, codes | top);
+      }
+    }
+  }
+}
+
+/// Copies a field of `bytes` bytes at `offset` of every block into an array [block][row].
+void pack_field(const SourceRows& rows, int blocks, int offset, int bytes, std::byte* out) {
+  for (int b = 0; b < blocks; ++b) {
+    for (int row = 0; row < kTileRows; ++row) {
+      std::memcpy(out + (b * kTileRows + row) * bytes, rows[row].block(b) + offset, bytes);
+    }
+  }
+}
+
+void pack_float(DType dtype, const SourceRows& rows, int values, std::byte* out) {
+  // BF16 goes in pairs of values, as if it were a type of four bytes; the pair of an odd last value
+  // was zeroed.
+  const int unit = dtype == DType::kF16 ? 2 : 4;
+  const int bytes = values * (dtype == DType::kF32 ? 4 : 2);
+  for (int row = 0; row < kTileRows; ++row) {
+    const SourceRow& source = rows[row];
+    if (source.block_stride == 0) {
+      continue;
+    }
+    for (int at = 0; at < bytes; at += unit) {
+      std::memcpy(
+          out + (at * kTileRows) + row * unit, source.blocks + at, std::min(unit, bytes - at)
+      );
+    }
+  }
+}
+
+/// Codes, fifth bits, scales and minimums of a type with blocks of 32; the scale comes first in the
+/// block.
+template <DType dtype, typename Codes>
+void pack_block_chunk(const SourceRows& rows, int values, std::byte* out) {
+  const int blocks = values / kBlockValues;
+  if constexpr (dtype == DType::kQ8_0) {
+    for (int row = 0; row < kTileRows; ++row) {
+      for (int v = 0; v < 8 * blocks; ++v) {
+        const int vector = v / 8 * 16 + row / kHalfRows * 8 + v % 8;
+        store_u32(
+            out + vector * kCodeVectorBytes + 4 * (row % kHalfRows), codes_of<Codes>(rows[row], v)
+        );
+      }
+    }
+  } else {
+    pack_nibbles<Codes>(rows, 8 * blocks, out);
+  }
+  if constexpr (BlockTile::fifth_bytes(dtype) > 0) {
+    pack_fifth<Codes>(rows, 8 * blocks, out + BlockTile::fifth_offset(dtype, blocks));
+  }
+  constexpr int kScaleBytes = BlockTile::scale_bytes(dtype) / kTileRows;
+  pack_field(rows, blocks, 0, kScaleBytes, out + BlockTile::scale_offset(dtype, blocks));
+  if constexpr (BlockTile::minimum_bytes(dtype) > 0) {
+    pack_field(rows, blocks, kScaleBytes, 2, out + BlockTile::minimum_offset(dtype, blocks));
+  }
+}
+
+std::byte valid_e4m3(std::byte scale) {
+  const uint8_t magnitude = static_cast<uint8_t>(scale) & 0x7FU;
+  return static_cast<std::byte>(magnitude == 0x7F ? 0 : magnitude);
+}
+
+void pack_nvfp4_chunk(const SourceRows& rows, int values, std::byte* out) {
+  pack_nibbles<NVFP4Codes>(rows, values / 4, out);
+  std::byte* scales = out + BlockTile::scale_offset(DType::kNVFP4, values / kBlockValues);
+  for (int group = 0; group < values / 16; ++group) {
+    for (int row = 0; row < kTileRows; ++row) {
+      scales[group * kTileRows + row] = valid_e4m3(rows[row].block(group / 4)[group % 4]);
+    }
+  }
+}
+
+void pack_nvfp4_modelopt_chunk(const SourceRows& rows, int values, std::byte* out) {
+  pack_nibbles<NVFP4ModelOptCodes>(rows, values / 4, out);
+  const int blocks = (values + kBlockValues - 1) / kBlockValues;
+  std::byte* scales = out + BlockTile::scale_offset(DType::kNVFP4ModelOpt, blocks);
+  for (int group = 0; group < values / 16; ++group) {
+    for (int row = 0; row < kTileRows; ++row) {
+      scales[group * kTileRows + row] =
+          valid_e4m3(rows[row].block_scales[group * rows[row].scale_stride]);
+    }
+  }
+}
+
+/// Scales, minimums, d and dmin of Q4_K and Q5_K.
+void pack_affine_scales(DType dtype, const SourceRows& rows, std::byte* out) {
+  for (int row = 0; row < kTileRows; ++row) {
+    const std::byte* packed = rows[row].block(0) + 4;
+    uint32_t near_scales = 0;
+    uint32_t far_scales = 0;
+    uint32_t minimums = 0;
+    for (int j = 0; j < 4; ++j) {
+      const types::GroupScale near = types::unpack_group_scale(packed, j);
+      const types::GroupScale far = types::unpack_group_scale(packed, j + 4);
+      const auto byte = [&](int low6, int top2) {
+        return static_cast<uint32_t>(low6 | ((top2 & 3) << 6)) << (8 * j);
+      };
+      near_scales |= byte(near.scale, far.minimum);
+      far_scales |= byte(far.scale, far.minimum >> 2);
+      minimums |= byte(near.minimum, far.minimum >> 4);
+    }
+    std::byte* scales =
+        out + AffineSuperTile::scale_offset(dtype) + row / kHalfRows * 192 + 4 * (row % kHalfRows);
+    store_u32(scales, near_scales);
+    store_u32(scales + kCodeVectorBytes, far_scales);
+    store_u32(scales + 2 * kCodeVectorBytes, minimums);
+  }
+  pack_field(rows, 1, 0, 2, out + AffineSuperTile::d_offset(dtype));
+  pack_field(rows, 1, 2, 2, out + AffineSuperTile::dmin_offset(dtype));
+}
+
+void pack_q6k_chunk(const SourceRows& rows, std::byte* out) {
+  pack_six_bits(rows, out);
+  for (int group = 0; group < 16; ++group) {
+    for (int row = 0; row < kTileRows; ++row) {
+      out[SixBitTile::kScaleOffset + group * kTileRows + row] = rows[row].block(0)[192 + group];
+    }
+  }
+  pack_field(rows, 1, 208, 2, out + SixBitTile::kDOffset);
+}
+
+void pack_iq4xs_chunk(const SourceRows& rows, std::byte* out) {
+  pack_nibbles<IQ4XSCodes>(rows, 64, out);
+  for (int group = 0; group < 8; ++group) {
+    for (int row = 0; row < kTileRows; ++row) {
+      out[LevelSuperTile::kScaleOffset + group * kTileRows + row] =
+          static_cast<std::byte>(types::IQ4XS::group_scale(rows[row].block(0), group));
+    }
+  }
+  pack_field(rows, 1, 0, 2, out + LevelSuperTile::kDOffset);
+}
+
+void pack_chunk(DType dtype, const SourceRows& rows, int values, std::byte* out) {
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+      return pack_float(dtype, rows, values, out);
+    case DType::kQ8_0:
+      return pack_block_chunk<DType::kQ8_0, Q80Codes>(rows, values, out);
+    case DType::kQ4_0:
+      return pack_block_chunk<DType::kQ4_0, SplitNibbles<18, 2>>(rows, values, out);
+    case DType::kQ4_1:
+      return pack_block_chunk<DType::kQ4_1, SplitNibbles<20, 4>>(rows, values, out);
+    case DType::kQ5_0:
+      return pack_block_chunk<DType::kQ5_0, SplitNibblesAndFifth<22, 2>>(rows, values, out);
+    case DType::kQ5_1:
+      return pack_block_chunk<DType::kQ5_1, SplitNibblesAndFifth<24, 4>>(rows, values, out);
+    case DType::kIQ4NL:
+      return pack_block_chunk<DType::kIQ4NL, SplitNibbles<18, 2>>(rows, values, out);
+    case DType::kMXFP4:
+      return pack_block_chunk<DType::kMXFP4, SplitNibbles<17, 1>>(rows, values, out);
+    case DType::kQ4K:
+      pack_nibbles<Q4KCodes>(rows, 64, out);
+      return pack_affine_scales(dtype, rows, out);
+    case DType::kQ5K:
+      pack_nibbles<Q5KCodes>(rows, 64, out);
+      pack_fifth<Q5KCodes>(rows, 64, out + AffineSuperTile::fifth_offset());
+      return pack_affine_scales(dtype, rows, out);
+    case DType::kQ6K:
+      return pack_q6k_chunk(rows, out);
+    case DType::kIQ4XS:
+      return pack_iq4xs_chunk(rows, out);
+    case DType::kNVFP4:
+      return pack_nvfp4_chunk(rows, values, out);
+    case DType::kNVFP4ModelOpt:
+      return pack_nvfp4_modelopt_chunk(rows, values, out);
+  }
+}
+
+}  // namespace
+
+void pack_tile(const LogicalTensor& tensor, int64_t tile, std::byte* out) noexcept {
+  const DTypeFacts& facts = dtype_facts(tensor.dtype);
+  const int64_t cols = tensor.cols();
+  const int64_t bytes = row_bytes(tensor.dtype, cols);
+  const int64_t scale_bytes = tensor.block_scales.empty() ? 0 : cols / facts.block_values;
+  SourceRows rows;
+  for (int r = 0; r < kTileRows; ++r) {
+    const int64_t row = tile * kTileRows + r;
+    if (row < tensor.rows()) {
+      rows[r] = {
+          tensor.data.data() + row * bytes,
+          facts.block_bytes,
+          tensor.block_scales.data() + row * scale_bytes,
+          1};
+    } else {
+      rows[r] = {kZeroBlock.data(), 0, kZeroBlock.data(), 0};
+    }
+  }
+  const bool whole = tile * kTileRows + kTileRows <= tensor.rows();
+  for (int64_t chunk = 0; chunk < chunk_count(cols); ++chunk) {
+    const int values = chunk_values(cols, chunk);
+    const int chunk_size = chunk_bytes(tensor.dtype, values);
+    if (!whole || values < kChunkValues) {
+      std::memset(out, 0, chunk_size);  // padding that no source row fills
+    }
+    pack_chunk(tensor.dtype, rows, values, out);
+    out += chunk_size;
+    const int blocks = values / facts.block_values;
+    for (SourceRow& row : rows) {
+      row.blocks += blocks * row.block_stride;
+      row.block_scales += blocks * row.scale_stride;
+    }
+  }
+}
+
+float output_scale(const LogicalTensor& tensor) {
+  switch (tensor.dtype) {
+    case DType::kMXFP4:
+      return 0.5F * tensor.scale;  // codes are twice E2M1
+    case DType::kNVFP4:
+    case DType::kNVFP4ModelOpt:
+      return 128.0F * tensor.scale;  // codes are twice E2M1, scales are E4M3 * 2^-8
+    default:
+      return tensor.scale;
+  }
+}
+
+}  // namespace octet::cpu
