@@ -110,9 +110,7 @@ int64_t Generator::State::reuse(std::span<const TokenId> prompt) {
   const int64_t shared = std::min(
       {common_prefix(sequence.tokens, prompt), std::ssize(prompt) - 1, sequence.cache->length()}
   );
-  // A ring keeps no more than one forward's rows beyond its window: a longer way back starts over.
-  const bool reachable = sequence.cache->length() - shared <= target.max_rows();
-  const int64_t kept = reachable ? shared : 0;
+  const int64_t kept = sequence.cache->can_truncate(shared) ? shared : 0;  // a ring forgets
   sequence.cache->truncate(kept);
   drafter.truncate(*sequence.draft_state, kept);
   return kept;
