@@ -1,0 +1,423 @@
+#include "octet/cli/arguments.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
+
+namespace octet::cli {
+namespace {
+
+constexpr const char* kVersion = "octet " OCTET_VERSION;  // set by CMake
+
+constexpr const char* kGroupModels = "Models";
+constexpr const char* kGroupMachine = "Machine";
+constexpr const char* kGroupPrompt = "Prompt";
+constexpr const char* kGroupSampling =
+    "Sampling (what is not set comes from the model file, else greedy)";
+constexpr const char* kGroupDrafting = "Drafting (changes speed, never text)";
+constexpr const char* kGroupOutput = "Output";
+
+/// llama.cpp's two-letter short flag, which CLI11 would read as -m d.
+std::vector<std::string> with_long_flags(std::span<const std::string> arguments) {
+  std::vector<std::string> result;
+  for (const std::string& argument : arguments) {
+    if (argument == "-md" || argument.rfind("-md=", 0) == 0) {
+      result.push_back("--draft-model" + argument.substr(3));
+    } else {
+      result.push_back(argument);
+    }
+  }
+  return result;
+}
+
+template <typename T>
+void add_optional(
+    CLI::App& app,
+    const std::string& flags,
+    std::optional<T>& target,
+    const std::string& text,
+    const CLI::Validator& range,
+    const char* group
+) {
+  app.add_option_function<T>(
+         flags, [&target](const T& value) { target = value; }, text
+  )
+      ->check(range)
+      ->type_name(std::is_floating_point_v<T> ? "X" : "N")
+      ->group(group);
+}
+
+void add_pair(CLI::App& app, PairOptions& pair) {
+  app.add_option(
+         "-m,--model",
+         pair.model,
+         "target: a GGUF file, a .safetensors file or a Hugging Face folder"
+  )
+      ->required()
+      ->type_name("PATH")
+      ->group(kGroupModels);
+  app.add_option(
+         "--draft-model", pair.draft_model, "DFlash drafter of that target; also spelled -md"
+  )
+      ->type_name("PATH")
+      ->group(kGroupModels);
+  app.add_option_function<std::string>(
+         "--embedding-scale",
+         [&pair](const std::string& text) {
+           float scale = 0.0F;
+           if (text == "auto") {
+             pair.embedding_scale.reset();
+           } else if (CLI::detail::lexical_cast(text, scale) && scale > 0.0F) {
+             pair.embedding_scale = scale;
+           } else {
+             throw CLI::ValidationError(
+                 "--embedding-scale", "expects auto or a positive number, not '" + text + "'"
+             );
+           }
+         },
+         "factor on the drafter's token embeddings; auto: from its file, else measured once and "
+         "stored beside it"
+  )
+      ->type_name("auto|X")
+      ->group(kGroupModels);
+  app.add_option(
+         "-c,--ctx-size",
+         pair.context,
+         "positions of the context; 0: 8192 or the model's limit if less"
+  )
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
+      ->type_name("N")
+      ->group(kGroupMachine);
+  app.add_option("-t,--threads", pair.threads, "threads; 0: all usable CPUs")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N")
+      ->group(kGroupMachine);
+  app.add_option(
+         "--isa",
+         pair.isa,
+         "instruction set: portable, avx2, avx512 ...; default: the best the CPU has"
+  )
+      ->type_name("NAME")
+      ->group(kGroupMachine);
+  app.add_option("--kv-type", pair.kv_type, "type of the K/V cache: bf16 (default) or f32")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, KvType>{{"bf16", KvType::kBF16}, {"f32", KvType::kF32}},
+          CLI::ignore_case
+      ))
+      ->option_text("bf16|f32")
+      ->group(kGroupMachine);
+}
+
+void add_sampling(CLI::App& app, SamplingOptions& sampling) {
+  const char* group = kGroupSampling;
+  add_optional(
+      app, "--temp,--temperature", sampling.temperature, "0: greedy", CLI::Range(0.0, 100.0), group
+  );
+  add_optional(
+      app, "--top-k", sampling.top_k, "0: off", CLI::Range(int64_t{0}, int64_t{1} << 30), group
+  );
+  add_optional(app, "--top-p", sampling.top_p, "1: off", CLI::Range(0.0, 1.0), group);
+  add_optional(app, "--min-p", sampling.min_p, "0: off", CLI::Range(0.0, 1.0), group);
+  app.add_option_function<uint64_t>(
+         "-s,--seed",
+         [&sampling](uint64_t seed) { sampling.seed = seed; },
+         "default: a fresh one, stated in the summary"
+  )
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--repeat-penalty", sampling.repetition_penalty, "1: off")
+      ->type_name("X")
+      ->group(group);
+  app.add_option("--presence-penalty", sampling.presence_penalty, "0: off")
+      ->type_name("X")
+      ->group(group);
+  app.add_option("--frequency-penalty", sampling.frequency_penalty, "0: off")
+      ->type_name("X")
+      ->group(group);
+  app.add_option(
+         "--repeat-last-n",
+         sampling.penalty_last_n,
+         "penalties look at the last N tokens; 0: all of the reply"
+  )
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N")
+      ->group(group);
+  app.add_flag(
+         "--penalise-prompt", sampling.penalise_prompt, "penalties count the prompt's tokens too"
+  )
+      ->group(group);
+  app.add_option(
+         "--logit-bias",
+         sampling.logit_bias,
+         "add BIAS to a token's logit; -100 forbids it; repeatable"
+  )
+      ->type_name("ID=BIAS")
+      ->expected(1)
+      ->take_all()
+      ->group(group);
+}
+
+void add_drafting(CLI::App& app, ReplyOptions& reply) {
+  add_optional(
+      app,
+      "--draft-max",
+      reply.draft_max,
+      "drafts a step; 0 turns drafting off; default: all the drafter gives",
+      CLI::Range(0, kMaxDrafts),
+      kGroupDrafting
+  );
+  app.add_option(
+         "--verify-rule",
+         reply.rule,
+         "compare (default): keep drafts that equal the target's own choice; "
+         "ratio: min(1, p/q), whose text for a seed depends on the drafter"
+  )
+      ->transform(CLI::CheckedTransformer(std::map<std::string, VerifyRule>{
+          {"compare", VerifyRule::kCompare}, {"ratio", VerifyRule::kRatio}}))
+      ->option_text("compare|ratio")
+      ->group(kGroupDrafting);
+  app.add_option_function<std::string>(
+         "--draft-choice",
+         [&reply](const std::string& name) {
+           reply.draft_choice = name == "argmax" ? DraftChoice::kArgmax : DraftChoice::kCoupled;
+         },
+         "at temperature > 0 drafts are the likeliest token or drawn with the target's noise"
+  )
+      ->check(CLI::IsMember({"argmax", "coupled"}))
+      ->option_text("argmax|coupled")
+      ->group(kGroupDrafting);
+  app.add_option(
+         "--compare",
+         reply.compare_rounds,
+         "afterwards measure plain against drafted decoding, N rounds in turn"
+  )
+      ->check(CLI::Range(0, 1000))
+      ->type_name("N")
+      ->group(kGroupDrafting);
+}
+
+void add_reply(CLI::App& app, ReplyOptions& reply) {
+  app.add_option("-n,--predict", reply.max_tokens, "most tokens of a reply (default 512)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
+      ->type_name("N")
+      ->group(kGroupPrompt);
+  app.add_option("--system", reply.system, "system message")
+      ->type_name("TEXT")
+      ->group(kGroupPrompt);
+  app.add_flag("--no-think", reply.no_thinking, "ask the model to speak without thinking first")
+      ->group(kGroupPrompt);
+  add_optional(
+      app,
+      "--thinking-budget",
+      reply.thinking_budget,
+      "ask for thoughts of at most N tokens (a request)",
+      CLI::Range(int64_t{1}, int64_t{1} << 20),
+      kGroupPrompt
+  );
+  app.add_flag("--conversational", reply.conversational, "ask for brief, natural replies")
+      ->group(kGroupPrompt);
+  app.add_option("--stop", reply.stop_strings, "end the reply before this text; repeatable")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->take_all()
+      ->group(kGroupPrompt);
+  app.add_flag("--ignore-eos", reply.ignore_end, "go on after end tokens")->group(kGroupPrompt);
+  add_sampling(app, reply.sampling);
+  add_drafting(app, reply);
+  app.add_flag("--hide-thinking", reply.hide_thinking, "do not print thoughts")
+      ->group(kGroupOutput);
+  app.add_option(
+         "--marks",
+         reply.marks,
+         "how drafted tokens are told from the target's own; auto: colour on a terminal, else off"
+  )
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Marks>{
+          {"auto", Marks::kAuto},
+          {"color", Marks::kColor},
+          {"text", Marks::kText},
+          {"off", Marks::kOff}}))
+      ->option_text("auto|color|text|off")
+      ->group(kGroupOutput);
+  app.add_flag("-q,--quiet", reply.quiet, "no summary")->group(kGroupOutput);
+}
+
+void add_run(CLI::App& app, RunArguments& run) {
+  add_pair(app, run.pair);
+  auto* prompt = app.add_option_function<std::string>(
+      "-p,--prompt",
+      [&run](const std::string& text) { run.prompt = text; },
+      "the prompt; default: standard input"
+  );
+  prompt->type_name("TEXT")->group(kGroupPrompt);
+  app.add_option("-f,--file", run.prompt_file, "read the prompt from a file")
+      ->excludes(prompt)
+      ->type_name("PATH")
+      ->group(kGroupPrompt);
+  app.add_flag(
+         "--raw", run.raw, "continue the prompt as it is instead of answering it as a message"
+  )
+      ->group(kGroupPrompt);
+  add_reply(app, run.reply);
+  auto* json = app.add_flag("--json", run.json, "one JSON object instead of text and summary");
+  json->group(kGroupOutput);
+  app.add_flag(
+         "--margins", run.margins, "with --json: lead of the best logit over the second, by token"
+  )
+      ->needs(json)
+      ->group(kGroupOutput);
+}
+
+void add_chat(CLI::App& app, ChatArguments& chat) {
+  add_pair(app, chat.pair);
+  add_reply(app, chat.reply);
+  app.footer(
+      "Type a message and press return. /help lists the commands; Ctrl-C stops the reply, Ctrl-D "
+      "ends."
+  );
+}
+
+void add_inspect(CLI::App& app, InspectArguments& inspect) {
+  app.add_option(
+         "files",
+         inspect.files,
+         "checkpoints: GGUF, .safetensors or Hugging Face folders; "
+         "a target and a drafter together are checked as a pair"
+  )
+      ->required()
+      ->type_name("FILE...");
+  app.add_flag("--tensors", inspect.all_tensors, "list every tensor");
+  app.add_flag(
+      "--check-tensors", inspect.check_tensors, "decode everything and refuse what is not finite"
+  );
+  app.add_flag("--json", inspect.json, "one JSON object");
+}
+
+void add_verify(CLI::App& app, VerifyArguments& verify) {
+  add_pair(app, verify.pair);
+  app.add_option(
+         "--prompts",
+         verify.prompts_file,
+         "prompts, one JSON object a line, with \"turns\": [text, ...]"
+  )
+      ->type_name("FILE.jsonl");
+  app.add_option("--limit", verify.limit, "use the first N prompts")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  app.add_option("-n,--predict", verify.max_tokens, "most tokens of a reply (default 64)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N");
+  app.add_option("--temp", verify.temperatures, "temperatures to prove (default 0 and 1)")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("X...");
+  app.add_option("-s,--seed", verify.seed, "seed of the sampled runs (default 1)")->type_name("N");
+  app.add_option(
+         "--drafter", verify.drafters, "only these drafters: none, oracle, liar, half, dflash"
+  )
+      ->type_name("NAME...");
+  app.add_flag("--json", verify.json, "one JSON object");
+  app.footer("Exit code 0: identical. 1: a difference was found; the first one is printed.");
+}
+
+void add_synth(CLI::App& app, SynthArguments& synth) {
+  app.add_option("--preset", synth.preset, "shape: bolt-e4b or tiny")
+      ->required()
+      ->transform(CLI::CheckedTransformer(std::map<std::string, SynthPreset>{
+          {"bolt-e4b", SynthPreset::kBoltE4b}, {"tiny", SynthPreset::kTiny}}))
+      ->option_text("bolt-e4b|tiny");
+  app.add_option("--kind", synth.kind, "target (default) or drafter")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, SynthKind>{
+          {"target", SynthKind::kTarget}, {"drafter", SynthKind::kDrafter}}))
+      ->option_text("target|drafter");
+  app.add_option(
+         "--type",
+         synth.recipe,
+         "weight types: bf16 (default), q8_0, q4_k_m (targets), q4_1 (drafters, fc in BF16)"
+  )
+      ->transform(CLI::CheckedTransformer(std::map<std::string, SynthRecipe>{
+          {"bf16", SynthRecipe::kBF16},
+          {"q8_0", SynthRecipe::kQ8_0},
+          {"q4_k_m", SynthRecipe::kQ4KM},
+          {"q4_1", SynthRecipe::kQ4_1}}))
+      ->option_text("bf16|q8_0|q4_k_m|q4_1");
+  app.add_option(
+         "--format",
+         synth.format,
+         "gguf (default) or safetensors (a Hugging Face folder, bf16 only)"
+  )
+      ->transform(CLI::CheckedTransformer(std::map<std::string, SynthFormat>{
+          {"gguf", SynthFormat::kGguf}, {"safetensors", SynthFormat::kSafetensors}}))
+      ->option_text("gguf|safetensors");
+  app.add_option("-o,--output", synth.output, "file, or folder for safetensors")
+      ->required()
+      ->type_name("PATH");
+  app.add_option("-s,--seed", synth.seed, "seed of the weights (default 1)")->type_name("N");
+  app.add_flag("-q,--quiet", synth.quiet, "no progress");
+}
+
+/// "The following argument was not expected: --tmp" and the like, as one sentence with a remedy.
+std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
+  std::string text = error.what();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) {
+    text.pop_back();
+  }
+  const auto commands = app.get_subcommands();
+  const std::string name = commands.empty() ? "octet" : "octet " + commands.front()->get_name();
+  return fmt::format("{}; `{} --help` lists what there is", text, name);
+}
+
+}  // namespace
+
+Command parse_arguments(std::span<const std::string> arguments) {
+  CLI::App app{
+      "octet: an engine for Gemma 4 targets with DFlash drafters. Drafting never changes the "
+      "text."};
+  app.name("octet");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string(kVersion));
+  app.get_formatter()->column_width(34);
+
+  std::map<const CLI::App*, std::function<Command()>> commands;
+  // A command's options live until its CLI::App has been parsed and read.
+  const auto add = [&](const char* name, const char* text, auto options, auto fill) {
+    auto values = std::make_shared<decltype(options)>(std::move(options));
+    CLI::App* command = app.add_subcommand(name, text);
+    fill(*command, *values);
+    commands[command] = [values] { return Command(*values); };
+  };
+  add("run", "answer one prompt", RunArguments{}, add_run);
+  add("chat", "converse", ChatArguments{}, add_chat);
+  add("inspect",
+      "show what is in checkpoints and whether they make a pair",
+      InspectArguments{},
+      add_inspect);
+  add("verify",
+      "prove on prompts that drafting does not change the text",
+      VerifyArguments{},
+      add_verify);
+  add("synth", "write checkpoints with random weights", SynthArguments{}, add_synth);
+
+  std::vector<std::string> list = with_long_flags(arguments);
+  std::reverse(list.begin(), list.end());  // CLI11 takes them from the back
+  try {
+    app.parse(std::move(list));
+  } catch (const CLI::CallForVersion&) {
+    return Notice{std::string(kVersion) + "\n"};
+  } catch (const CLI::CallForAllHelp&) {
+    return Notice{app.help("", CLI::AppFormatMode::All)};
+  } catch (const CLI::CallForHelp&) {
+    return Notice{app.help()};
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorKind::kInvalidArgument, complaint(app, error));
+  }
+  return commands.at(app.get_subcommands().front())();
+}
+
+}  // namespace octet::cli

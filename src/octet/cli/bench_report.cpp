@@ -1,0 +1,346 @@
+#include "octet/cli/bench_report.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
+#include "octet/cli/json_writer.h"
+#include "octet/cli/terminal.h"
+#include "octet/formats/json_value.h"
+
+namespace octet::cli {
+namespace {
+
+/// Acceptance lengths that speedups are stated for; 3.83 is the published figure of the pair.
+constexpr std::array<double, 3> kAcceptanceLengths = {3.0, 3.83, 5.0};
+constexpr double kShareShown =
+    0.01;  // operations below this share of a pass are summed up as "other"
+
+MachineLimits median_limits(const CycleReport& report) {
+  std::vector<double> read;
+  std::vector<double> int8;
+  std::vector<double> floats;
+  for (const MachineLimits& limits : report.limits) {
+    read.push_back(limits.read_bytes_per_s);
+    int8.push_back(limits.int8_operations_per_s);
+    floats.push_back(limits.float_operations_per_s);
+  }
+  return {
+      .read_bytes_per_s = median(std::move(read)),
+      .read_streams = report.limits.empty() ? 0 : report.limits.back().read_streams,
+      .int8_operations_per_s = median(std::move(int8)),
+      .float_operations_per_s = median(std::move(floats))};
+}
+
+std::vector<int64_t> contexts_of(const CycleReport& report) {
+  std::vector<int64_t> contexts;
+  for (const CycleRow& row : report.rows) {
+    if (row.name == "C_t") {
+      contexts.push_back(row.context);
+    }
+  }
+  return contexts;
+}
+
+void append_rows(std::string& out, const CycleReport& report) {
+  auto line = std::back_inserter(out);
+  fmt::format_to(
+      line,
+      "\n{:<12} {:>8} {:>6} {:>10} {:>10} {:>10} {:>8} {:>8}\n",
+      "quantity",
+      "context",
+      "rows",
+      "median ms",
+      "best ms",
+      "floor ms",
+      "/ floor",
+      "/ C_t"
+  );
+  for (const CycleRow& row : report.rows) {
+    const double ratio = report.ratio_to_plain(row.name, row.context);
+    const double floor_ratio = row.median_floor_ratio();
+    fmt::format_to(
+        line,
+        "{:<12} {:>8} {:>6} {:>10.2f} {:>10.2f} {:>10.2f} {:>8.2f} {:>8}\n",
+        row.name,
+        row.context,
+        row.rows,
+        row.median_ms(),
+        row.best_ms(),
+        floor_ratio > 0.0 ? row.median_ms() / floor_ratio : 0.0,
+        floor_ratio,
+        ratio > 0.0 ? fmt::format("{:.2f}", ratio) : "-"
+    );
+    if (row.name == "prefill") {
+      fmt::format_to(
+          line,
+          "{:>21} tokens/s\n",
+          fmt::format("{:.1f}", 1000.0 * static_cast<double>(row.rows) / row.median_ms())
+      );
+    }
+  }
+}
+
+void append_speedups(std::string& out, const CycleReport& report) {
+  auto line = std::back_inserter(out);
+  fmt::format_to(
+      line, "\nWhat follows for drafting (8 rows verified, 7 drafts):\n{:>8}", "context"
+  );
+  for (const double tau : kAcceptanceLengths) {
+    fmt::format_to(line, "  {:>26}", fmt::format("accepting {:.2f} a step", tau));
+  }
+  fmt::format_to(line, "  {:>10}\n", "break-even");
+  for (const int64_t context : contexts_of(report)) {
+    if (report.speedup(1.0, context) <= 0.0) {
+      continue;
+    }
+    fmt::format_to(line, "{:>8}", context);
+    for (const double tau : kAcceptanceLengths) {
+      const double speedup = report.speedup(tau, context);
+      const double rate = speedup * 1000.0 / report.find("C_t", context)->median_ms();
+      fmt::format_to(line, "  {:>26}", fmt::format("{:.2f}x, {:.1f} tokens/s", speedup, rate));
+    }
+    fmt::format_to(line, "  {:>10.2f}\n", 1.0 / report.speedup(1.0, context));
+  }
+}
+
+void append_profile(std::string& out, const CycleRow& row) {
+  double total = 0.0;
+  for (const auto& [name, entry] : row.profile) {
+    total += entry.ms;
+  }
+  auto line = std::back_inserter(out);
+  fmt::format_to(
+      line, "\n{} at context {}: {:.2f} ms in operations\n", row.name, row.context, total
+  );
+  std::vector<std::pair<std::string, ProfilingOps::Entry>> sorted(
+      row.profile.begin(), row.profile.end()
+  );
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second.ms > b.second.ms;
+  });
+  double other = 0.0;
+  for (const auto& [name, entry] : sorted) {
+    if (entry.ms < kShareShown * total) {
+      other += entry.ms;
+      continue;
+    }
+    fmt::format_to(
+        line,
+        "  {:<18} {:>8.2f} ms {:>5.1f} % {:>6} calls{}\n",
+        name,
+        entry.ms,
+        100.0 * entry.ms / total,
+        entry.calls,
+        entry.bytes > 0
+            ? fmt::format("  {:.1f} GB/s", static_cast<double>(entry.bytes) / entry.ms / 1e6)
+            : ""
+    );
+  }
+  fmt::format_to(line, "  {:<18} {:>8.2f} ms\n", "other", other);
+}
+
+void write_row(JsonWriter& json, const CycleReport& report, const CycleRow& row) {
+  json.begin_object();
+  json.member("name", row.name).member("context", row.context).member("rows", row.rows);
+  json.member("median_ms", row.median_ms()).member("best_ms", row.best_ms());
+  json.member("floor_bytes", row.floor_bytes).member("floor_operations", row.floor_operations);
+  json.member("floor_ratio", row.median_floor_ratio())
+      .member("ratio_to_plain", report.ratio_to_plain(row.name, row.context));
+  json.key("ms").begin_array();
+  for (const double ms : row.ms) {
+    json.value(ms);
+  }
+  json.end_array();
+  json.key("profile").begin_object();
+  for (const auto& [name, entry] : row.profile) {
+    json.key(name).begin_object();
+    json.member("ms", entry.ms)
+        .member("calls", entry.calls)
+        .member("bytes", entry.bytes)
+        .end_object();
+  }
+  json.end_object().end_object();
+}
+
+struct ResultRow {
+  std::string name;
+  int64_t context = 0;
+  int64_t rows = 0;
+  double median_ms = 0.0;
+  double floor_ratio = 0.0;
+};
+
+struct Result {
+  std::string model;
+  std::vector<ResultRow> rows;
+};
+
+Result read_result(const std::string& path) {
+  const JsonValue document = read_json_object(path);
+  const JsonArray* rows = document.find_array("rows");
+  const std::string* model = document.find_string("model");
+  if (rows == nullptr || model == nullptr) {
+    throw Error(
+        ErrorKind::kMalformed,
+        fmt::format(
+            "{} is no result of `octet bench cycle --json`: it has no \"rows\" or no \"model\"",
+            path
+        )
+    );
+  }
+  Result result{.model = *model, .rows = {}};
+  for (const JsonValue& row : *rows) {
+    const std::string* name = row.find_string("name");
+    result.rows.push_back(
+        {.name = name != nullptr ? *name : "",
+         .context = row.find_integer("context").value_or(0),
+         .rows = row.find_integer("rows").value_or(0),
+         .median_ms = row.find_number("median_ms").value_or(0.0),
+         .floor_ratio = row.find_number("floor_ratio").value_or(0.0)}
+    );
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string bench_table(const BenchHeading& heading, const CycleReport& report) {
+  const MachineLimits limits = median_limits(report);
+  std::string out = fmt::format(
+      "target   {}\ndrafter  {}\nbackend  {}\nmachine  reads {:.1f} GB/s ({} streams a thread), "
+      "int8 {:.0f} GOP/s, float32 "
+      "{:.0f} GFLOP/s\nmemory   weights {} + {}, tables {} (mapped), peak resident {}\n",
+      heading.model,
+      heading.draft_model.empty() ? "none" : heading.draft_model,
+      heading.backend,
+      limits.read_bytes_per_s / 1e9,
+      limits.read_streams,
+      limits.int8_operations_per_s / 1e9,
+      limits.float_operations_per_s / 1e9,
+      format_bytes(heading.target_memory.weights_bytes),
+      format_bytes(heading.draft_memory.weights_bytes),
+      format_bytes(heading.target_memory.tables_bytes),
+      format_bytes(heading.peak_resident_bytes)
+  );
+  append_rows(out, report);
+  append_speedups(out, report);
+  if (!report.compare_ms.empty()) {
+    std::vector<double> ratios;
+    const CycleRow* plain = report.find("C_t", report.rows.front().context);
+    for (size_t round = 0;
+         plain != nullptr && round < std::min(plain->ms.size(), report.compare_ms.size());
+         ++round) {
+      ratios.push_back(report.compare_ms[round] / plain->ms[round]);
+    }
+    out += fmt::format(
+        "\nThe other program: {:.1f} ms (median), {:.2f} times C_t of the same round\n",
+        median(report.compare_ms),
+        median(ratios)
+    );
+  }
+  for (const int64_t context : contexts_of(report)) {
+    for (const char* name : {"C_t", "C_v(8)", "C_d"}) {
+      if (const CycleRow* row = report.find(name, context); row != nullptr) {
+        append_profile(out, *row);
+      }
+    }
+  }
+  return out;
+}
+
+std::string bench_json(const BenchHeading& heading, const CycleReport& report) {
+  const MachineLimits limits = median_limits(report);
+  JsonWriter json;
+  json.begin_object();
+  json.member("model", heading.model)
+      .member("draft_model", heading.draft_model)
+      .member("backend", heading.backend);
+  json.key("machine").begin_object();
+  json.member("read_bytes_per_s", limits.read_bytes_per_s)
+      .member("read_streams", limits.read_streams);
+  json.member("int8_operations_per_s", limits.int8_operations_per_s);
+  json.member("float_operations_per_s", limits.float_operations_per_s).end_object();
+  json.key("memory").begin_object();
+  json.member("target_weights_bytes", heading.target_memory.weights_bytes);
+  json.member("target_tables_bytes", heading.target_memory.tables_bytes);
+  json.member("draft_weights_bytes", heading.draft_memory.weights_bytes);
+  json.member("peak_resident_bytes", heading.peak_resident_bytes).end_object();
+  json.key("rows").begin_array();
+  for (const CycleRow& row : report.rows) {
+    write_row(json, report, row);
+  }
+  json.end_array();
+  json.key("speedups").begin_array();
+  for (const int64_t context : contexts_of(report)) {
+    for (const double tau : kAcceptanceLengths) {
+      json.begin_object();
+      json.member("context", context)
+          .member("acceptance_length", tau)
+          .member("speedup", report.speedup(tau, context));
+      json.end_object();
+    }
+  }
+  json.end_array();
+  json.key("compare_ms").begin_array();
+  for (const double ms : report.compare_ms) {
+    json.value(ms);
+  }
+  json.end_array().end_object();
+  return json.text();
+}
+
+std::string compare_bench_files(const std::string& old_path, const std::string& new_path) {
+  const Result before = read_result(old_path);
+  const Result after = read_result(new_path);
+  if (before.model != after.model) {
+    throw Error(
+        ErrorKind::kMismatch,
+        fmt::format(
+            "{} measured {} and {} measured {}: only results of one model compare",
+            old_path,
+            before.model,
+            new_path,
+            after.model
+        )
+    );
+  }
+  std::string out = fmt::format(
+      "{:<12} {:>8} {:>6} {:>10} {:>10} {:>8} {:>12} {:>12}\n",
+      "quantity",
+      "context",
+      "rows",
+      "old ms",
+      "new ms",
+      "new/old",
+      "old / floor",
+      "new / floor"
+  );
+  for (const ResultRow& row : after.rows) {
+    const auto old =
+        std::find_if(before.rows.begin(), before.rows.end(), [&](const ResultRow& other) {
+          return other.name == row.name && other.context == row.context && other.rows == row.rows;
+        });
+    if (old != before.rows.end()) {
+      out += fmt::format(
+          "{:<12} {:>8} {:>6} {:>10.2f} {:>10.2f} {:>8.3f} {:>12.2f} {:>12.2f}\n",
+          row.name,
+          row.context,
+          row.rows,
+          old->median_ms,
+          row.median_ms,
+          row.median_ms / old->median_ms,
+          old->floor_ratio,
+          row.floor_ratio
+      );
+    }
+  }
+  return out;
+}
+
+}  // namespace octet::cli

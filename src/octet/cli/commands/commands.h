@@ -1,0 +1,16 @@
+// The commands of the program: options in, exit code out. Each prints its own results; errors are
+// thrown and become one sentence in main.cpp. Translation only: what a command does is done by the
+// modules below cli/.
+#pragma once
+
+#include "octet/cli/options.h"
+
+namespace octet::cli {
+
+int run(const RunArguments& arguments);
+int chat(const ChatArguments& arguments);
+int inspect(const InspectArguments& arguments);
+int verify(const VerifyArguments& arguments);
+int synth(const SynthArguments& arguments);
+
+}  // namespace octet::cli

@@ -1,0 +1,132 @@
+#include "octet/cli/embedding_scale.h"
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
+#include "octet/cli/json_writer.h"
+#include "octet/cli/terminal.h"
+#include "octet/engine/calibrate_embedding_scale.h"
+#include "octet/formats/atomic_file.h"
+#include "octet/formats/json_value.h"
+#include "octet/text/chat_format.h"
+
+namespace octet::cli {
+namespace {
+
+constexpr const char* kScaleKey = "dflash.embedding_scale";
+constexpr int64_t kCalibrationTokens = 256;
+constexpr std::array<const char*, 4> kCalibrationPrompts = {
+    "Explain how rain forms.",
+    "Write a short story about a lighthouse keeper.",
+    "List five uses of a paper clip.",
+    "What should I pack for a week in the mountains?",
+};
+
+std::string side_path(const Checkpoint& drafter) {
+  std::string path = drafter.path;
+  while (path.size() > 1 && path.back() == '/') {
+    path.pop_back();
+  }
+  return path + ".side.json";
+}
+
+std::optional<float> stored_scale(const std::string& path) {
+  if (!std::filesystem::exists(path)) {
+    return std::nullopt;
+  }
+  const JsonValue document = read_json_object(path);
+  const std::optional<double> scale = document.find_number("embedding_scale");
+  if (!scale || !(*scale > 0.0)) {
+    throw Error(
+        ErrorKind::kMalformed,
+        fmt::format(
+            "{}: \"embedding_scale\" is not a positive number; delete the file to measure again",
+            path
+        )
+    );
+  }
+  return static_cast<float>(*scale);
+}
+
+/// Writes what was measured beside the drafter; a folder that cannot be written only costs
+/// measuring again.
+bool store(const std::string& path, const EmbeddingScaleCalibration& calibration) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("embedding_scale", static_cast<double>(calibration.scale));
+  json.member("measured_over_tokens", calibration.tokens);
+  json.key("mean_acceptance_length").begin_array();
+  for (const EmbeddingScaleTrial& trial : calibration.trials) {
+    json.begin_object().member("scale", static_cast<double>(trial.scale));
+    json.member("tokens_per_step", trial.mean_acceptance_length).end_object();
+  }
+  json.end_array().end_object();
+  const std::string text = json.text() + "\n";
+  try {
+    AtomicFile file(path);
+    file.write(std::as_bytes(std::span(text)));
+    file.finish();
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+EmbeddingScaleCalibration measure(const ScaleInputs& inputs) {
+  ChatOptions chat;
+  chat.thinking = false;
+  std::vector<std::vector<TokenId>> prompts;
+  for (const char* text : kCalibrationPrompts) {
+    const std::array<ChatMessage, 1> message = {ChatMessage{ChatRole::kUser, text}};
+    prompts.push_back(encode_chat(inputs.tokenizer, message, chat));
+  }
+  const auto make = [&](float scale) {
+    DrafterOptions options;
+    options.embedding_scale = {EmbeddingScale::Kind::kValue, scale};
+    return load_drafter(inputs.drafter, inputs.ops, inputs.target, options);
+  };
+  const std::array<float, 2> scales = {
+      1.0F, std::sqrt(static_cast<float>(inputs.target.shape().hidden))};
+  return calibrate_embedding_scale(
+      inputs.target,
+      make,
+      {.scales = scales,
+       .prompts = prompts,
+       .stop_tokens = inputs.tokenizer.stop_ids(),
+       .tokens = kCalibrationTokens}
+  );
+}
+
+}  // namespace
+
+ChosenScale choose_embedding_scale(const ScaleInputs& inputs) {
+  const auto value = [](float scale, const std::string& source) {
+    return ChosenScale{
+        {EmbeddingScale::Kind::kValue, scale}, fmt::format("{:g} ({})", scale, source)};
+  };
+  if (inputs.asked) {
+    return value(*inputs.asked, "as asked for");
+  }
+  if (const auto in_file = inputs.drafter->metadata.find_number(kScaleKey)) {
+    return {{EmbeddingScale::Kind::kFile, 1.0F}, fmt::format("{:g} (from the file)", *in_file)};
+  }
+  const std::string path = side_path(*inputs.drafter);
+  if (const std::optional<float> scale = stored_scale(path)) {
+    return value(*scale, "measured before, stored in " + path);
+  }
+  Progress progress(true);
+  progress.show("Measuring the drafter's embedding scale, once");
+  const EmbeddingScaleCalibration calibration = measure(inputs);
+  const bool stored = store(path, calibration);
+  return value(
+      calibration.scale,
+      stored ? "measured now, stored in " + path : "measured now, could not be stored"
+  );
+}
+
+}  // namespace octet::cli

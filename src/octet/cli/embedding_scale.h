@@ -1,0 +1,31 @@
+// Which factor a drafter's token embeddings get: as asked for on the command line, else as its file
+// says, else as was measured before and stored beside the drafter, else measured now and stored. A
+// wrong factor never changes text, only how many drafts are accepted.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "octet/kernels/ops.h"
+#include "octet/models/load_model.h"
+#include "octet/text/tokenizer.h"
+
+namespace octet::cli {
+
+struct ChosenScale {
+  EmbeddingScale scale;
+  std::string description;  // "16 (from the file)"
+};
+
+struct ScaleInputs {
+  std::optional<float> asked;
+  const std::shared_ptr<const Checkpoint>& drafter;
+  const Tokenizer& tokenizer;
+  Ops& ops;
+  TargetModel& target;
+};
+
+ChosenScale choose_embedding_scale(const ScaleInputs& inputs);
+
+}  // namespace octet::cli

@@ -1,0 +1,51 @@
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
+#include "octet/cli/arguments.h"
+#include "octet/cli/commands/commands.h"
+
+namespace octet::cli {
+namespace {
+
+constexpr int kExitInput = 2;
+constexpr int kExitBug = 1;
+
+struct Dispatch {
+  int operator()(const Notice& notice) const {
+    std::fputs(notice.text.c_str(), stdout);
+    return 0;
+  }
+  int operator()(const RunArguments& arguments) const { return run(arguments); }
+  int operator()(const ChatArguments& arguments) const { return chat(arguments); }
+  int operator()(const InspectArguments& arguments) const { return inspect(arguments); }
+  int operator()(const VerifyArguments& arguments) const { return verify(arguments); }
+  int operator()(const SynthArguments& arguments) const { return synth(arguments); }
+};
+
+int guarded_main(const std::vector<std::string>& arguments) {
+  try {
+    return std::visit(Dispatch{}, parse_arguments(arguments));
+  } catch (const Error& error) {
+    fmt::print(stderr, "octet: {}\n", error.what());
+    return kExitInput;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "octet: out of memory; try a smaller context (-c) or a smaller model\n");
+    return kExitInput;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "octet: this is a bug of octet, please report it: {}\n", error.what());
+    return kExitBug;
+  }
+}
+
+}  // namespace
+}  // namespace octet::cli
+
+int main(int argc, char** argv) {
+  return octet::cli::guarded_main(std::vector<std::string>(argv + 1, argv + argc));
+}

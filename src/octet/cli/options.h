@@ -1,0 +1,113 @@
+// What the command line says, as plain values: one struct a command, built from shared parts.
+// Filled by arguments.cpp, read by commands/. Knows nothing of files or models: checks that need
+// them come later. Invariant: every value is inside the range that --help states.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "octet/cli/synth/presets.h"
+#include "octet/cli/synth/recipe.h"
+#include "octet/kernels/ops.h"
+#include "octet/sampling/sampling_params.h"
+#include "octet/speculation/proposal.h"
+
+namespace octet::cli {
+
+/// How drafted tokens are told from the target's own in streamed text.
+enum class Marks { kAuto, kColor, kText, kOff };
+
+/// The pair to load and the machine to run it on.
+struct PairOptions {
+  std::string model;
+  std::string draft_model;  // empty: no drafter
+  int64_t context = 0;      // positions; 0: 8,192 or the model's limit, whichever is less
+  int threads = 0;          // 0: all usable CPUs
+  std::string isa;          // empty: the best the CPU has
+  KvType kv_type = KvType::kBF16;
+  std::optional<float> embedding_scale;  // nullopt: from the file, else stored, else measured
+};
+
+/// Sampling as asked for; what is not set comes from the checkpoint (general.sampling.*), else it
+/// is greedy.
+struct SamplingOptions {
+  std::optional<float> temperature;
+  std::optional<int64_t> top_k;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<uint64_t> seed;  // nullopt: a fresh one, stated in the summary
+  float repetition_penalty = 1.0F;
+  float presence_penalty = 0.0F;
+  float frequency_penalty = 0.0F;
+  int64_t penalty_last_n = 0;
+  bool penalise_prompt = false;
+  std::vector<std::string> logit_bias;  // "ID=BIAS"
+};
+
+struct ReplyOptions {
+  SamplingOptions sampling;
+  int64_t max_tokens = 512;
+  std::optional<int> draft_max;  // nullopt: all that the drafter gives; 0: no drafting
+  VerifyRule rule = VerifyRule::kCompare;
+  std::optional<DraftChoice> draft_choice;  // nullopt: the measured default
+  std::vector<std::string> stop_strings;
+  bool ignore_end = false;  // go on after end tokens
+  std::string system;
+  bool no_thinking = false;
+  std::optional<int64_t> thinking_budget;
+  bool conversational = false;
+  bool hide_thinking = false;
+  Marks marks = Marks::kAuto;
+  int compare_rounds = 0;  // > 0: also measure plain against drafted, in turn, so many times
+  bool quiet = false;      // no summary
+};
+
+struct RunArguments {
+  PairOptions pair;
+  ReplyOptions reply;
+  std::optional<std::string> prompt;
+  std::string prompt_file;
+  bool raw = false;  // the prompt is text as it is, not a chat message
+  bool json = false;
+  bool margins = false;
+};
+
+struct ChatArguments {
+  PairOptions pair;
+  ReplyOptions reply;
+};
+
+struct InspectArguments {
+  std::vector<std::string> files;
+  bool all_tensors = false;
+  bool check_tensors = false;
+  bool json = false;
+};
+
+struct VerifyArguments {
+  PairOptions pair;
+  std::string prompts_file;  // empty: three built-in prompts
+  int64_t limit = 0;         // 0: all of the file
+  int64_t max_tokens = 64;
+  std::vector<float> temperatures = {0.0F, 1.0F};
+  uint64_t seed = 1;
+  std::vector<std::string> drafters;  // empty: every one
+  bool json = false;
+};
+
+enum class SynthKind { kTarget, kDrafter };
+enum class SynthFormat { kGguf, kSafetensors };
+
+struct SynthArguments {
+  SynthPreset preset = SynthPreset::kTiny;
+  SynthKind kind = SynthKind::kTarget;
+  SynthRecipe recipe = SynthRecipe::kBF16;
+  SynthFormat format = SynthFormat::kGguf;
+  std::string output;
+  uint64_t seed = 1;
+  bool quiet = false;
+};
+
+}  // namespace octet::cli

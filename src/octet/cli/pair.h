@@ -1,0 +1,47 @@
+// The pair that a command works with: files opened, weights prepared, drafter attached. The one
+// place of the program that knows in which order this is done. Owns everything; the generator is
+// made by the commands. Invariant: `drafter` is never null; without a drafter file it is the one
+// that never drafts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "octet/cli/options.h"
+#include "octet/engine/generator.h"
+#include "octet/kernels/ops.h"
+#include "octet/models/draft_model.h"
+#include "octet/models/target_model.h"
+#include "octet/speculation/drafter.h"
+#include "octet/tensor/checkpoint.h"
+#include "octet/text/tokenizer.h"
+
+namespace octet::cli {
+
+struct Pair {
+  std::shared_ptr<const Checkpoint> target_checkpoint;
+  std::shared_ptr<const Checkpoint> draft_checkpoint;  // null without a drafter file
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::unique_ptr<Ops> ops;
+  std::unique_ptr<TargetModel> target;
+  std::unique_ptr<Drafter> drafter;
+  ModelMemory draft_memory;
+  std::string embedding_scale;  // the value and where it came from; empty without a drafter file
+  int64_t context = 0;
+  KvType kv_type = KvType::kBF16;
+  double load_seconds = 0.0;
+
+  GeneratorOptions generator_options() const {
+    return {.context_length = context, .kv_type = kv_type};
+  }
+};
+
+/// Throws Error for anything that does not open, load or fit together.
+Pair load_pair(const PairOptions& options);
+
+/// The drafter's model alone, with the scale that load_pair would take. For commands that make
+/// drafters of their own.
+std::unique_ptr<DraftModel> load_draft_model(const PairOptions& options, Pair& pair);
+
+}  // namespace octet::cli
