@@ -293,6 +293,11 @@ inline GemmaShape random_gemma_shape(uint64_t seed) {
   // Every kind that the shared layers need must have an owner.
   shape.shared_layers = layers > period ? random.integer(0, layers - period) : 0;
   shape.kv_heads.assign(static_cast<size_t>(layers), kv_heads);
+  if (random.integer(0, 2) == 0) {
+    for (size_t l = 0; l < shape.sliding.size(); ++l) {
+      shape.kv_heads[l] = shape.sliding[l] ? kv_heads : shape.heads;
+    }
+  }
   shape.feed_forward.assign(static_cast<size_t>(layers), 8 * random.integer(2, 9));
   if (random.integer(0, 1) == 0) {
     for (size_t l = static_cast<size_t>(layers - shape.shared_layers); l < shape.sliding.size();

@@ -77,15 +77,26 @@ KvCache::KvCache(
     views_.push_back({next, next + array_bytes, type, capacity, layer.kv_heads, layer.head_dim});
     next += 2 * array_bytes;
     if (layer.window > 0) {
-      window_ = std::max(window_, layer.window);
-      ring_capacity_ = ring_capacity_ == 0 ? capacity : std::min(ring_capacity_, capacity);
+      OCTET_CHECK(window_ == 0 || window_ == layer.window);
+      window_ = layer.window;
+      ring_capacity_ = capacity;
     }
   }
 }
 
+int64_t KvCache::first(size_t layer) const {
+  return layers_[layer].window == 0 ? first_ : ring_first();
+}
+
 int64_t KvCache::first() const {
-  const int64_t overwritten = window_ == 0 ? 0 : written_end_ - ring_capacity_;
-  return std::min(length_, std::max(first_, overwritten));
+  return std::max(first_, ring_first());
+}
+
+int64_t KvCache::ring_first() const {
+  if (window_ == 0) {
+    return 0;
+  }
+  return std::min(length_, std::max(ring_first_, written_end_ - ring_capacity_));
 }
 
 void KvCache::reserve(int64_t end) {
@@ -104,24 +115,24 @@ bool KvCache::can_truncate(int64_t length) const {
   if (length < 0 || length > length_) {
     return false;
   }
-  const int64_t needed = window_ == 0 ? 0 : std::max<int64_t>(0, length + 1 - window_);
-  return length == 0 || first() <= needed;
+  const int64_t window_begin = std::max<int64_t>(0, length + 1 - window_);
+  return length == 0 || (first_ == 0 && ring_first() <= window_begin);
 }
 
 void KvCache::truncate(int64_t length) {
   OCTET_CHECK(length >= 0 && length <= length_);
-  if (first() >= length) {
-    restart(length);  // nothing is left
-    return;
-  }
+  ring_first_ = std::min(ring_first(), length);
+  first_ = std::min(first_, length);
   length_ = length;
+  written_end_ = length;
 }
 
 void KvCache::restart(int64_t position) {
   OCTET_CHECK(position >= 0 && position <= positions_);
   length_ = position;
-  first_ = position;
   written_end_ = position;
+  first_ = position;
+  ring_first_ = position;
 }
 
 int64_t KvCache::bytes() const {
@@ -139,7 +150,7 @@ void KvCache::poison() {
   for (size_t i = 0; i < layers_.size(); ++i) {
     const KvView& view = views_[i];
     const int64_t window = layers_[i].window;
-    const int64_t begin = window == 0 ? first() : std::max(first(), length_ + 1 - window);
+    const int64_t begin = window == 0 ? first(i) : std::max(first(i), length_ + 1 - window);
     const int64_t kept = length_ - begin;
     const int64_t row_bytes = view.head_dim * kv_type_bytes(view.type);
     const std::vector<uint16_t> pattern(static_cast<size_t>(row_bytes) / sizeof(kNan), kNan);
@@ -155,9 +166,7 @@ void KvCache::poison() {
       }
     }
   }
-  if (window_ > 0) {
-    first_ = std::min(length_, std::max(first(), length_ + 1 - window_));
-  }
+  ring_first_ = std::min(length_, std::max(ring_first(), length_ + 1 - window_));
 }
 
 }  // namespace octet

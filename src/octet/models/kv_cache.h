@@ -18,7 +18,7 @@ namespace octet {
 struct KvLayer {
   int kv_heads = 0;
   int head_dim = 0;
-  int64_t window = 0;  // keys a query can see, itself included; 0: all
+  int64_t window = 0;  // keys a query can see, itself included; 0: all. One value for all rings.
 };
 
 /// Zero pages of the operating system: reserved address space that becomes memory when written.
@@ -44,6 +44,9 @@ class KvCache {
 
   int64_t positions() const { return positions_; }
   int64_t length() const { return length_; }
+  /// The oldest position that `layer` still holds; length() when it holds none.
+  int64_t first(size_t layer) const;
+  /// The oldest position that every layer still holds.
   int64_t first() const;
   const KvView& view(size_t layer) const { return views_[layer]; }
 
@@ -55,7 +58,7 @@ class KvCache {
 
   /// Whether the next row after truncate(length) would find its whole window.
   bool can_truncate(int64_t length) const;
-  /// Keeps [0, length) or less: first() says what is left of the rings.
+  /// Keeps [0, length), or what is left of it: see first().
   void truncate(int64_t length);
   /// Forgets everything and continues at `position`.
   void restart(int64_t position);
@@ -67,16 +70,20 @@ class KvCache {
   void poison();
 
  private:
+  int64_t ring_first() const;
+
   std::vector<KvLayer> layers_;
   std::vector<KvView> views_;
   LazyMemory memory_;
   int64_t positions_;
-  int64_t window_ = 0;         // the largest of all layers; 0: no layer has one
-  int64_t ring_capacity_ = 0;  // of the layers with a window, the smallest
+  int64_t window_ = 0;  // of the rings; 0: there are none
+  int64_t ring_capacity_ = 0;
   int64_t length_ = 0;
-  int64_t written_end_ = 0;  // rings hold the positions just before it
-  int64_t touched_end_ = 0;  // highest written_end_ there was: what memory() cost
+  int64_t written_end_ =
+      0;  // highest position written since the last cut: a ring holds what lies before it
+  int64_t touched_end_ = 0;  // highest position ever written: what the memory costs
   int64_t first_ = 0;        // nothing before was ever written
+  int64_t ring_first_ = 0;   // nothing before had survived in rings at the last cut
 };
 
 }  // namespace octet

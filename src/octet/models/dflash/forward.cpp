@@ -35,11 +35,13 @@ KvCache& cache_of(DraftCache& cache) {
 
 /// The context rows that row j of a block at position p sees, then the block itself: one range,
 /// because block rows are stored right behind the context.
-KeyRange visible_keys(const KvCache& kv, const DFlashLayerConfig& layer, int64_t j, int64_t block) {
+KeyRange visible_keys(
+    const KvCache& kv, size_t layer_index, const DFlashLayerConfig& layer, int64_t j, int64_t block
+) {
   const int64_t position = kv.length() + j;
   const int64_t window_begin = layer.window == 0 ? 0 : position + 1 - layer.window;
   const int64_t end = layer.causal ? position + 1 : kv.length() + block;
-  return {std::max(kv.first(), window_begin), end};
+  return {std::max(kv.first(layer_index), window_begin), end};
 }
 
 }  // namespace
@@ -203,7 +205,7 @@ void DFlashModel::store_and_attend(size_t l, const Block& block, Rows out) {
   std::vector<KeyRange> ranges;
   for (const KvCache* kv : block.caches) {
     for (int64_t j = 0; j < width; ++j) {
-      ranges.push_back(visible_keys(*kv, config_.layers[l], j, width));
+      ranges.push_back(visible_keys(*kv, l, config_.layers[l], j, width));
     }
   }
   std::vector<AttendSegment> segments;

@@ -106,8 +106,11 @@ void Gemma4Model::forward(Batch batch, std::span<const int> taps, ForwardRows& o
 
   embed_rows(rows);
   embed_per_layer(rows);
-  for (int64_t l = 0; l < config_.layer_count() && rows.rows_into(l) > 0; ++l) {
+  for (int64_t l = 0; l < config_.layer_count(); ++l) {
     attention(l, rows, batch);
+    if (rows.rows_through(l) == 0) {
+      break;  // every row has left its last keys and values, and nobody reads more of them
+    }
     mlp(l, rows);
     per_layer_input(l, rows);
     record_taps(l, rows, taps, out.features);
@@ -178,12 +181,12 @@ void Gemma4Model::embed_per_layer(const RowPlan& plan) {
   ops_.add_scale(u, tokens, sum_scale);
 }
 
-/// x = x + rms(Wo softmax(q K^T) V; post norm). Rows that end in this layer only leave their keys
-/// and values.
+/// x = x + rms(Wo softmax(q K^T) V; post norm). Every row leaves its keys and values, also those
+/// that end here.
 void Gemma4Model::attention(int64_t l, const RowPlan& plan, Batch batch) {
   const Gemma4LayerConfig& c = config_.layer(l);
   const Gemma4Layer& w = weights_.layers[static_cast<size_t>(l)];
-  const int64_t entering = plan.rows_into(l);
+  const int64_t entering = c.owns_kv ? plan.rows() : plan.rows_through(l);
   const int64_t staying = plan.rows_through(l);
   const int64_t query_width = int64_t{c.heads} * c.head_dim;
   const int64_t kv_width = int64_t{c.kv_heads} * c.head_dim;

@@ -36,10 +36,10 @@ void add_groups(
 
 }  // namespace
 
-int64_t RowPlan::rows_deeper_than(int64_t depth) const {
+int64_t RowPlan::rows_through(int64_t l) const {
   int64_t count = 0;
   for (const RowGroup& group : groups) {
-    if (group.depth <= depth) {
+    if (group.depth <= l) {
       break;
     }
     count += group.rows;

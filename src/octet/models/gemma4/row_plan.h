@@ -40,13 +40,8 @@ struct RowPlan {
   std::vector<int64_t> features_from;  // row of each feature row, in the batch's order
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
-  /// Rows that run layer l to its end.
-  int64_t rows_through(int64_t l) const { return rows_deeper_than(l); }
-  /// Rows that enter layer l: those, and the ones that only leave their keys and values there.
-  int64_t rows_into(int64_t l) const { return rows_deeper_than(l - 1); }
-
- private:
-  int64_t rows_deeper_than(int64_t depth) const;
+  /// Rows that run layer l to its end: the first so many.
+  int64_t rows_through(int64_t l) const;
 };
 
 RowPlan plan_rows(std::span<const SequenceRows> batch, const DepthRule& rule);

@@ -1,0 +1,135 @@
+// The trained pair against an independent engine: greedy continuations token by token, and drafts
+// that are really accepted. The peer rounds activations to bf16 and keys and values to f16, so that
+// near-ties may differ.
+#include <gtest/gtest.h>
+
+#include "octet/formats/open_checkpoint.h"
+#include "support/golden_files.h"
+#include "support/model_runs.h"
+
+namespace octet::test {
+namespace {
+
+struct Continuation {
+  std::vector<TokenId> prompt;
+  std::vector<TokenId> greedy;
+};
+
+std::vector<Continuation> read_continuations(const std::string& path) {
+  std::vector<Continuation> out;
+  const std::vector<char> text = read_bytes(path);
+  for (auto begin = text.begin(); begin != text.end();) {
+    const auto end = std::find(begin, text.end(), '\n');
+    if (end != begin) {
+      const JsonValue line = parse_text({begin, end});
+      out.push_back(
+          {token_list(*line.find_array("prompt_ids")), token_list(*line.find_array("greedy_ids"))}
+      );
+    }
+    begin = end == text.end() ? end : end + 1;
+  }
+  return out;
+}
+
+std::vector<TokenId> joined(const Continuation& continuation) {
+  std::vector<TokenId> tokens = continuation.prompt;
+  tokens.insert(tokens.end(), continuation.greedy.begin(), continuation.greedy.end());
+  return tokens;
+}
+
+int64_t best_token(const std::vector<float>& row) {
+  return std::max_element(row.begin(), row.end()) - row.begin();
+}
+
+class BoltTiny : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string file = shared_path("golden/bolt-tiny/continuations.jsonl");
+    const std::string folder = shared_path("models/bolt-tiny/");
+    for (const std::string& path : {file, folder + "bolt-tiny-bf16.gguf"}) {
+      if (!exists(path)) {
+        GTEST_SKIP() << path << " is not there";
+      }
+    }
+    continuations_ = read_continuations(file);
+    ops_ = test_ops(2);
+    target_ = load_target(open_checkpoint(folder + "bolt-tiny-bf16.gguf"), *ops_, {});
+    drafter_ =
+        load_drafter(open_checkpoint(folder + "bolt-tiny-dflash-bf16.gguf"), *ops_, *target_, {});
+  }
+
+  std::vector<Continuation> continuations_;
+  std::unique_ptr<Ops> ops_;
+  std::unique_ptr<TargetModel> target_;
+  std::unique_ptr<DraftModel> drafter_;
+};
+
+/// Feeding the expected tokens shows the same first difference as generating does.
+TEST_F(BoltTiny, GreedyContinuationsOfAnIndependentEngine) {
+  constexpr double kNearTie = 0.25;
+  int equal = 0;
+  int64_t agreed = 0;
+  int64_t total = 0;
+  for (const Continuation& continuation : continuations_) {
+    const TargetRun run = run_target(*target_, joined(continuation), 256, {}, KvType::kBF16);
+    bool all = true;
+    for (size_t i = 0; i < continuation.greedy.size(); ++i) {
+      const std::vector<float>& row = run.logits[continuation.prompt.size() - 1 + i];
+      const int64_t best = best_token(row);
+      ++total;
+      if (best == continuation.greedy[i]) {
+        ++agreed;
+        continue;
+      }
+      all = false;
+      const float margin =
+          row[static_cast<size_t>(best)] - row[static_cast<size_t>(continuation.greedy[i])];
+      EXPECT_LT(margin, kNearTie) << "step " << i << ": " << best << " against "
+                                  << continuation.greedy[i];
+    }
+    equal += all ? 1 : 0;
+  }
+  fmt::print(
+      "bolt-tiny: {} of {} continuations equal, {} of {} tokens\n",
+      equal,
+      continuations_.size(),
+      agreed,
+      total
+  );
+  EXPECT_GE(equal, 50);
+}
+
+/// Drafts after every accepted stretch of the stored text, as the engine would.
+TEST_F(BoltTiny, DraftsAreAccepted) {
+  int64_t steps = 0;
+  int64_t emitted = 0;
+  const auto block = static_cast<size_t>(drafter_->shape().block);
+  for (const Continuation& continuation : continuations_) {
+    const auto tokens = joined(continuation);
+    const TargetRun run = run_target(*target_, tokens, 256, drafter_->shape().taps, KvType::kBF16);
+    const auto context = drafter_->new_cache(static_cast<int64_t>(tokens.size()));
+    size_t n = continuation.prompt.size();
+    inject(
+        *drafter_, *context, {run.features.begin(), run.features.begin() + static_cast<int64_t>(n)}
+    );
+    while (n + block < tokens.size()) {
+      const FloatRows drafts = draft(*drafter_, *context, tokens[n]);
+      size_t accepted = 0;
+      while (accepted + 1 < block && best_token(drafts[accepted]) == tokens[n + 1 + accepted]) {
+        ++accepted;
+      }
+      const size_t kept = accepted + 1;
+      const auto first = run.features.begin() + static_cast<int64_t>(n);
+      inject(*drafter_, *context, {first, first + static_cast<int64_t>(kept)});
+      n += kept;
+      ++steps;
+      emitted += static_cast<int64_t>(kept);
+    }
+  }
+  const double length = static_cast<double>(emitted) / static_cast<double>(steps);
+  fmt::print("bolt-tiny: {:.2f} tokens a step over {} steps\n", length, steps);
+  EXPECT_GT(length, 4.5);
+}
+
+}  // namespace
+}  // namespace octet::test

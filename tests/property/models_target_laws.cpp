@@ -1,0 +1,231 @@
+// Laws of the target, bit for bit: a row's results do not depend on chunks, company, threads, what
+// else is asked for, stale cache content, or positions that were taken back.
+#include <gtest/gtest.h>
+
+#include "octet/models/gemma4/forward.h"
+#include "support/model_runs.h"
+#include "support/random_models.h"
+
+namespace octet::test {
+namespace {
+
+const std::vector<int> kTaps = {0, 2};
+
+/// A shape for laws: rings wrap soon, weights of the given type where rows allow it.
+GemmaShape law_shape(DType dtype) {
+  GemmaShape shape;
+  shape.dtype = dtype;
+  shape.window = 10;
+  shape.sliding = {true, false, true, false, true};
+  shape.kv_heads.assign(5, 2);
+  shape.feed_forward.assign(5, 64);
+  if (dtype_facts(dtype).block_values > 1) {
+    shape.hidden = 256;
+    shape.feed_forward.assign(5, 256);
+    shape.full_head_dim = 64;
+    shape.sliding_head_dim = 32;
+    shape.ple_width = 32;
+  }
+  return shape;
+}
+
+struct Case {
+  DType dtype;
+  KvType kv;
+};
+
+class TargetLaws : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    checkpoint_ = make_gemma(law_shape(GetParam().dtype), 7);
+    ops_ = test_ops();
+    model_ = load(*ops_, 16);
+  }
+
+  std::unique_ptr<TargetModel> load(Ops& ops, int64_t max_rows, bool skip = true) const {
+    TargetOptions options;
+    options.max_rows = max_rows;
+    options.skip_unread_rows = skip;
+    return load_target(checkpoint_, ops, options);
+  }
+
+  std::vector<TokenId> tokens(int64_t count, uint64_t seed) const {
+    return random_tokens(count, model_->shape().vocabulary, seed);
+  }
+
+  std::shared_ptr<const Checkpoint> checkpoint_;
+  std::unique_ptr<Ops> ops_;
+  std::unique_ptr<TargetModel> model_;
+};
+
+void expect_same(const TargetRun& found, const TargetRun& expected) {
+  EXPECT_EQ(first_not_finite(found.logits), "");
+  EXPECT_EQ(first_difference(found.logits, expected.logits), "");
+  EXPECT_EQ(first_difference(found.features, expected.features), "");
+}
+
+TEST_P(TargetLaws, ChunkSizeChangesNothing) {
+  const auto text = tokens(90, 1);
+  const TargetRun one = run_target(*model_, text, 1, kTaps, GetParam().kv);
+  for (int64_t chunk = 2; chunk <= 16; ++chunk) {
+    SCOPED_TRACE(fmt::format("chunk {}", chunk));
+    expect_same(run_target(*model_, text, chunk, kTaps, GetParam().kv), one);
+  }
+  const auto wide = load(*ops_, 90);
+  expect_same(run_target(*wide, text, 90, kTaps, GetParam().kv), one);
+}
+
+TEST_P(TargetLaws, OtherSequencesChangeNothing) {
+  RandomNumbers random(5);
+  const std::vector<std::vector<TokenId>> texts = {tokens(70, 2), tokens(33, 3), tokens(91, 4)};
+  std::vector<TargetRun> runs(texts.size());
+  std::vector<std::unique_ptr<SequenceCache>> caches;
+  for (const auto& text : texts) {
+    caches.push_back(model_->new_cache(static_cast<int64_t>(text.size()), GetParam().kv));
+  }
+  for (bool more = true; more;) {
+    std::vector<SequenceRows> batch;
+    std::vector<size_t> members;
+    for (size_t s = 0; s < texts.size(); ++s) {
+      const int64_t done = caches[s]->length();
+      const int64_t left = static_cast<int64_t>(texts[s].size()) - done;
+      const int64_t rows = std::min(left, random.integer(0, 9));
+      if (rows > 0) {
+        const auto part =
+            std::span(texts[s]).subspan(static_cast<size_t>(done), static_cast<size_t>(rows));
+        batch.push_back({caches[s].get(), part, rows, rows});
+        members.push_back(s);
+      }
+    }
+    ForwardRows out;
+    model_->forward(batch, kTaps, out);
+    int64_t row = 0;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const auto rows = static_cast<int64_t>(batch[i].tokens.size());
+      append(runs[members[i]].logits, out.logits.slice(row, rows));
+      append(runs[members[i]].features, out.features.slice(row, rows));
+      row += rows;
+    }
+    more = false;
+    for (size_t s = 0; s < texts.size(); ++s) {
+      more = more || caches[s]->length() < static_cast<int64_t>(texts[s].size());
+    }
+  }
+  for (size_t s = 0; s < texts.size(); ++s) {
+    SCOPED_TRACE(fmt::format("sequence {}", s));
+    expect_same(runs[s], run_target(*model_, texts[s], 1, kTaps, GetParam().kv));
+  }
+}
+
+TEST_P(TargetLaws, ThreadsChangeNothing) {
+  const auto text = tokens(40, 6);
+  const TargetRun one = run_target(*model_, text, 7, kTaps, GetParam().kv);
+  for (int threads = 2; threads <= 4; ++threads) {
+    SCOPED_TRACE(fmt::format("{} threads", threads));
+    const auto ops = test_ops(threads);
+    const auto model = load(*ops, 16);
+    expect_same(run_target(*model, text, 7, kTaps, GetParam().kv), one);
+  }
+}
+
+/// Asks for few rows, as prefill does, and compares with a model that computes everything.
+TEST_P(TargetLaws, SkippingUnreadRowsChangesNothing) {
+  const auto full = load(*ops_, 16, false);
+  const auto text = tokens(120, 8);
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    RandomNumbers random(seed);
+    const auto skipping_cache = model_->new_cache(120, GetParam().kv);
+    const auto full_cache = full->new_cache(120, GetParam().kv);
+    while (skipping_cache->length() < 120) {
+      const int64_t done = skipping_cache->length();
+      const int64_t rows = std::min<int64_t>(120 - done, random.integer(1, 16));
+      const int64_t logits_rows = std::min(rows, random.integer(0, 3));
+      const int64_t feature_rows = std::min(rows, random.integer(0, 9));
+      const auto part =
+          std::span(text).subspan(static_cast<size_t>(done), static_cast<size_t>(rows));
+      const std::vector<int> taps = {static_cast<int>(random.integer(0, 4)), 1};
+      const SequenceRows a{skipping_cache.get(), part, logits_rows, feature_rows};
+      const SequenceRows b{full_cache.get(), part, logits_rows, feature_rows};
+      ForwardRows found;
+      ForwardRows expected;
+      model_->forward({&a, 1}, taps, found);
+      full->forward({&b, 1}, taps, expected);
+      ASSERT_EQ(found.logits.rows, logits_rows);
+      ASSERT_EQ(found.features.rows, feature_rows);
+      ASSERT_EQ(first_not_finite(copy_of(found.logits)), "");
+      ASSERT_EQ(first_difference(copy_of(found.logits), copy_of(expected.logits)), "");
+      ASSERT_EQ(first_difference(copy_of(found.features), copy_of(expected.features)), "");
+    }
+  }
+}
+
+/// Wrong continuations are run and taken back at every place of the ring, as rejected drafts are.
+TEST_P(TargetLaws, PositionsTakenBackLeaveNoTrace) {
+  const auto text = tokens(170, 9);
+  const TargetRun expected = run_target(*model_, text, 16, kTaps, GetParam().kv);
+  RandomNumbers random(10);
+  const auto cache = model_->new_cache(400, GetParam().kv);
+  TargetRun run;
+  while (cache->length() < 170) {
+    const int64_t done = cache->length();
+    const int64_t wrong = random.integer(0, 16);
+    if (wrong > 0) {
+      TargetRun ignored;
+      forward_all(*model_, *cache, tokens(wrong, random.bits()), kTaps, ignored);
+    }
+    const int64_t keep = std::max<int64_t>(0, done - random.integer(0, 16 - wrong));
+    ASSERT_TRUE(cache->can_truncate(keep));
+    cache->truncate(keep);
+    run.logits.resize(static_cast<size_t>(keep));
+    run.features.resize(static_cast<size_t>(keep));
+    const int64_t rows = std::min<int64_t>(170 - keep, 12 + random.integer(0, 4));
+    const auto part = std::span(text).subspan(static_cast<size_t>(keep), static_cast<size_t>(rows));
+    forward_all(*model_, *cache, part, kTaps, run);
+  }
+  expect_same(run, expected);
+}
+
+/// Whatever a row may not see is NaN in the cache; at every position, so at every edge of window
+/// and ring.
+TEST_P(TargetLaws, StaleEntriesAreNeverRead) {
+  const auto text = tokens(150, 11);
+  const TargetRun expected = run_target(*model_, text, 16, kTaps, GetParam().kv);
+  for (const int64_t chunk : {1, 8}) {
+    SCOPED_TRACE(fmt::format("chunk {}", chunk));
+    const auto cache = model_->new_cache(150, GetParam().kv);
+    auto& kv = dynamic_cast<Gemma4Cache&>(*cache).kv();
+    TargetRun run;
+    while (cache->length() < 150) {
+      kv.poison();
+      const int64_t done = cache->length();
+      const int64_t rows = std::min<int64_t>(chunk, 150 - done);
+      const auto part =
+          std::span(text).subspan(static_cast<size_t>(done), static_cast<size_t>(rows));
+      forward_all(*model_, *cache, part, kTaps, run);
+    }
+    expect_same(run, expected);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types,
+    TargetLaws,
+    testing::Values(
+        Case{DType::kF32, KvType::kF32},
+        Case{DType::kBF16, KvType::kBF16},
+        Case{DType::kQ8_0, KvType::kBF16},
+        Case{DType::kQ4K, KvType::kBF16},
+        Case{DType::kQ6K, KvType::kF32}
+    ),
+    [](const testing::TestParamInfo<Case>& param) {
+      return fmt::format(
+          "{}_{}",
+          dtype_facts(param.param.dtype).name,
+          param.param.kv == KvType::kF32 ? "F32" : "BF16"
+      );
+    }
+);
+
+}  // namespace
+}  // namespace octet::test
