@@ -19,24 +19,20 @@ namespace {
 
 constexpr size_t kShownNames = 5;
 
-std::span<const int64_t> without_leading_ones(std::span<const int64_t> shape) {
-  while (!shape.empty() && shape.front() == 1) {
-    shape = shape.subspan(1);
-  }
-  return shape;
+/// Dimension `from_end` places before the last; 1 where the shape has none.
+int64_t dimension_from_end(const std::vector<int64_t>& shape, size_t from_end) {
+  return from_end < shape.size() ? shape[shape.size() - 1 - from_end] : 1;
 }
 
-/// Converters drop dimensions of 1 or keep them; the number of values and their order are the same.
-bool matches(std::span<const int64_t> expected, std::span<const int64_t> found) {
-  expected = without_leading_ones(expected);
-  found = without_leading_ones(found);
-  return std::equal(
-      expected.begin(),
-      expected.end(),
-      found.begin(),
-      found.end(),
-      [](int64_t e, int64_t f) { return e == f || e == kAnyDimension; }
-  );
+/// Converters drop leading dimensions of 1 or keep them; the values and their order are the same.
+bool matches(const std::vector<int64_t>& expected, const std::vector<int64_t>& found) {
+  for (size_t i = 0; i < std::max(expected.size(), found.size()); ++i) {
+    const int64_t wanted = dimension_from_end(expected, i);
+    if (wanted != kAnyDimension && wanted != dimension_from_end(found, i)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /// The expected shape, with a free dimension taken from the tensor.

@@ -1,0 +1,23 @@
+// write_seeds DIR: one directory a fuzz target below DIR, with small valid inputs.
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "support/format_seeds.h"
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: write_seeds DIR\n");
+    return 2;
+  }
+  const std::filesystem::path root(argv[1]);
+  for (const auto& [target, seeds] : octet::test::format_seeds()) {
+    std::filesystem::create_directories(root / target);
+    for (size_t i = 0; i < seeds.size(); ++i) {
+      std::ofstream(root / target / ("seed-" + std::to_string(i)), std::ios::binary) << seeds[i];
+    }
+  }
+  return 0;
+}
