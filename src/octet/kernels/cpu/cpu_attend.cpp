@@ -16,7 +16,7 @@ constexpr int64_t kUnitQueries = 32;
 /// busy.
 constexpr int64_t kUnitsPerThread = 4;
 /// Bounds the memory of split units: their groups run in waves.
-constexpr int64_t kWaveFloats = int64_t{4} << 20;
+constexpr int64_t kWaveFloats = int64_t{1} << 20;
 /// Multiply-adds below which starting the other threads costs more than it gains.
 constexpr int64_t kInlineWork = 100'000;
 
