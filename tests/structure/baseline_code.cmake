@@ -1,0 +1,32 @@
+# Functions of the program that are not inside an ISA's object use no 512-bit registers: they run on every CPU.
+cmake_minimum_required(VERSION 3.25)
+set(isa_functions "")
+foreach(object IN LISTS ISA_OBJECTS)
+  execute_process(COMMAND ${NM} --defined-only ${object} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL " [tTwWiu] [^\n]+" names "${output}")
+  list(TRANSFORM names REPLACE "^ . " "")
+  list(APPEND isa_functions ${names})
+endforeach()
+execute_process(
+  COMMAND ${OBJDUMP} -d --no-show-raw-insn ${PROGRAM}
+  COMMAND grep -oE "^[0-9a-f]+ <.+>:$|%zmm"
+  COMMAND uniq
+  OUTPUT_VARIABLE marks COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "\n" ";" marks "${marks}")
+set(function "")
+set(checked 0)
+set(bad "")
+foreach(mark IN LISTS marks)
+  if(mark MATCHES "<(.+)>:")
+    set(function "${CMAKE_MATCH_1}")
+    math(EXPR checked "${checked} + 1")
+  elseif(mark STREQUAL "%zmm" AND NOT function IN_LIST isa_functions AND NOT function IN_LIST bad)
+    list(APPEND bad "${function}")
+  endif()
+endforeach()
+if(checked LESS 100)
+  message(FATAL_ERROR "only ${checked} functions found in ${PROGRAM}: the check sees nothing")
+endif()
+if(bad)
+  message(FATAL_ERROR "512-bit registers outside the ISA objects: ${bad}")
+endif()

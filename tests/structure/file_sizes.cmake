@@ -1,0 +1,12 @@
+# A source file that grew beyond 800 lines has more than one subject.
+cmake_minimum_required(VERSION 3.25)
+file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/src/*.h ${ROOT}/src/*.cpp ${ROOT}/tests/*.h ${ROOT}/tests/*.cpp)
+list(FILTER files EXCLUDE REGEX "node_modules")
+foreach(file IN LISTS files)
+  file(READ ${ROOT}/${file} text)
+  string(REGEX REPLACE "[^\n]" "" newlines "${text}")
+  string(LENGTH "${newlines}" count)
+  if(count GREATER 800)
+    message(SEND_ERROR "${file}: ${count} lines, at most 800 are allowed")
+  endif()
+endforeach()

@@ -1,0 +1,13 @@
+# Third-party headers that are costly or easy to spread stay where they are allowed.
+cmake_minimum_required(VERSION 3.25)
+file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/src/*.h ${ROOT}/src/*.cpp)
+foreach(file IN LISTS files)
+  file(STRINGS ${ROOT}/${file} lines REGEX "^#include [<\"](simdjson|CLI/)")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "CLI/" AND NOT file STREQUAL "src/octet/cli/arguments.cpp")
+      message(SEND_ERROR "${file}: CLI11 belongs to src/octet/cli/arguments.cpp alone")
+    elseif(line MATCHES "simdjson" AND NOT file MATCHES "^src/octet/(formats|text)/.*[.]cpp$")
+      message(SEND_ERROR "${file}: simdjson belongs to sources of formats/ and text/")
+    endif()
+  endforeach()
+endforeach()
