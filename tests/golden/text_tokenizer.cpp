@@ -1,7 +1,11 @@
 // The tokenizer against ids that other programs computed: 49 strings with the small vocabulary, 295
 // with the real one.
+#include <algorithm>
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
+#include "octet/formats/open_checkpoint.h"
 #include "support/tokenizer_fixtures.h"
 
 namespace octet {
@@ -69,6 +73,64 @@ TEST(TokenizerGolden, Gemma4ControlTokens) {
   EXPECT_EQ(tokenizer->piece(212), "</s>");
   EXPECT_FALSE(tokenizer->is_control(212));
   EXPECT_EQ(tokenizer->find("<unused6226>"), 262143);
+}
+
+std::shared_ptr<const Tokenizer> shared_tokenizer(const std::string& path) {
+  return std::filesystem::exists(path) ? load_tokenizer(*open_checkpoint(path)) : nullptr;
+}
+
+TEST(TokenizerGolden, SameFromGgufAndFromTokenizerJson) {
+  const std::string path = OCTET_SHARED_DIR "/golden/tiny/tiny-bf16.gguf";
+  const auto from_gguf = shared_tokenizer(path);
+  if (!from_gguf) {
+    GTEST_SKIP() << path << " is missing";
+  }
+  const auto from_json = test::tiny_tokenizer();
+  ASSERT_EQ(from_gguf->vocabulary_size(), from_json->vocabulary_size());
+  for (TokenId id = 0; id < from_json->vocabulary_size(); ++id) {
+    ASSERT_EQ(from_gguf->piece(id), from_json->piece(id));
+    ASSERT_EQ(from_gguf->is_control(id), from_json->is_control(id)) << from_json->piece(id);
+  }
+  EXPECT_TRUE(std::ranges::equal(from_gguf->stop_ids(), from_json->stop_ids()));
+  for (const auto row : test::JsonLines(test::kTextGolden + "gemma4_token_vectors.jsonl").rows) {
+    const std::string_view text = row["text"];
+    EXPECT_EQ(
+        from_gguf->encode(text, SpecialTokens::kParse),
+        from_json->encode(text, SpecialTokens::kParse)
+    );
+  }
+}
+
+// The trained pair numbers its control tokens differently from the real model.
+TEST(TokenizerGolden, ControlTokensOfTheTrainedPair) {
+  const std::string path = OCTET_SHARED_DIR "/models/bolt-tiny/bolt-tiny-bf16.gguf";
+  const auto tokenizer = shared_tokenizer(path);
+  if (!tokenizer) {
+    GTEST_SKIP() << path << " is missing";
+  }
+  EXPECT_EQ(tokenizer->bos(), 2);
+  EXPECT_TRUE(std::ranges::equal(tokenizer->stop_ids(), std::vector<TokenId>{1, 6, 14}));
+  EXPECT_EQ(tokenizer->chat_tokens().turn_open, 5);
+  EXPECT_EQ(tokenizer->chat_tokens().think, 7);
+  EXPECT_EQ(tokenizer->chat_tokens().channel_close, 9);
+}
+
+TEST(TokenizerGolden, PromptsOfTheTrainedPair) {
+  const std::string model = OCTET_SHARED_DIR "/models/bolt-tiny/bolt-tiny-bf16.gguf";
+  const std::string path = OCTET_SHARED_DIR "/golden/bolt-tiny/continuations.jsonl";
+  const auto tokenizer = shared_tokenizer(model);
+  if (!tokenizer || !std::filesystem::exists(path)) {
+    GTEST_SKIP() << model << " or " << path << " is missing";
+  }
+  const test::JsonLines prompts(path);
+  ASSERT_EQ(prompts.rows.size(), 60U);
+  for (const auto row : prompts.rows) {
+    const std::string_view prompt = row["prompt"];
+    EXPECT_EQ(
+        tokenizer->with_bos(tokenizer->encode(prompt, SpecialTokens::kParse)),
+        ids_of(row["prompt_ids"])
+    ) << prompt;
+  }
 }
 
 }  // namespace

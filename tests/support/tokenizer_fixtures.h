@@ -51,6 +51,17 @@ struct JsonLines {
   std::vector<simdjson::dom::element> rows;
 };
 
+/// The text with a space for each U+2581: the vocabulary has one piece for both.
+inline std::string spaces_for_symbols(std::string_view text) {
+  std::string out;
+  for (size_t at = text.find(kSpaceSymbol); at != std::string_view::npos;
+       at = text.find(kSpaceSymbol)) {
+    out.append(text.substr(0, at)).push_back(' ');
+    text.remove_prefix(at + kSpaceSymbol.size());
+  }
+  return out.append(text);
+}
+
 inline std::vector<TokenId> ids_of(simdjson::dom::element list) {
   std::vector<TokenId> ids;
   for (const int64_t id : list.get_array()) {

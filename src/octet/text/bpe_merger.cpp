@@ -1,63 +1,50 @@
 #include "octet/text/bpe_merger.h"
 
 #include <algorithm>
-#include <array>
 
 namespace octet {
-namespace {
-
-/// Up to here scanning all pairs for every merge beats keeping a queue.
-constexpr size_t kMaxShortRun = 48;
-
-/// From here on the lists of an ordered queue are worth their memory.
-constexpr size_t kMinOrderedRun = 16'384;
 
 static_assert(kMaxPieceBytes <= 0xFFFF, "spans_ holds lengths of pieces");
 
-}  // namespace
-
 void BpeMerger::merge(std::span<TokenId> symbols, std::vector<TokenId>& out) {
-  if (symbols.size() <= kMaxShortRun) {
-    merge_short(symbols, out);
+  if (symbols.size() <= limits_.max_scanned) {
+    merge_by_scan(symbols, out);
   } else {
-    merge_long(symbols, out);
+    merge_by_queue(symbols, out);
   }
 }
 
-void BpeMerger::merge_short(std::span<TokenId> symbols, std::vector<TokenId>& out) const {
-  std::array<TokenId, kMaxShortRun> ids{};
-  std::array<MergeRank, kMaxShortRun> ranks{};  // ranks[i]: of the pair ids[i], ids[i + 1]
+void BpeMerger::merge_by_scan(std::span<TokenId> symbols, std::vector<TokenId>& out) {
   size_t count = symbols.size();
-  std::copy(symbols.begin(), symbols.end(), ids.begin());
+  ranks_.resize(count);
   for (size_t i = 0; i + 1 < count; ++i) {
-    ranks[i] = pairs_.rank(ids[i], ids[i + 1]);
+    ranks_[i] = pairs_.rank(symbols[i], symbols[i + 1]);
   }
   while (count > 1) {
-    size_t best = 0;
-    for (size_t i = 1; i + 1 < count; ++i) {
-      best = ranks[i] < ranks[best] ? i : best;
-    }
-    if (ranks[best] == kNoRank) {
+    const auto lowest =
+        std::min_element(ranks_.begin(), ranks_.begin() + static_cast<std::ptrdiff_t>(count - 1));
+    if (*lowest == kNoRank) {
       break;
     }
-    ids[best] = pairs_.result(ranks[best]);
-    for (size_t i = best + 1; i + 1 < count; ++i) {
-      ids[i] = ids[i + 1];
-      ranks[i] = ranks[i + 1];
-    }
+    const auto best = static_cast<size_t>(lowest - ranks_.begin());
+    symbols[best] = pairs_.result(*lowest);
     --count;
+    for (size_t i = best + 1; i < count; ++i) {
+      symbols[i] = symbols[i + 1];
+      ranks_[i] = ranks_[i + 1];
+    }
     if (best + 1 < count) {
-      ranks[best] = pairs_.rank(ids[best], ids[best + 1]);
+      ranks_[best] = pairs_.rank(symbols[best], symbols[best + 1]);
     }
     if (best > 0) {
-      ranks[best - 1] = pairs_.rank(ids[best - 1], ids[best]);
+      ranks_[best - 1] = pairs_.rank(symbols[best - 1], symbols[best]);
     }
   }
-  out.insert(out.end(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
+  out.insert(out.end(), symbols.begin(), symbols.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-void BpeMerger::merge_long(std::span<TokenId> symbols, std::vector<TokenId>& out) {
-  const bool ordered = symbols.size() >= kMinOrderedRun;
+void BpeMerger::merge_by_queue(std::span<TokenId> symbols, std::vector<TokenId>& out) {
+  const bool ordered = symbols.size() >= limits_.min_ordered;
   if (ordered && !ordered_queue_) {
     ordered_queue_.emplace(pairs_.results().size());
   }

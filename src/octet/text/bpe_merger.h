@@ -15,22 +15,33 @@
 
 namespace octet {
 
+/// Which way a run takes, by its length in symbols. Results are the same for any limits; tests
+/// force each way.
+struct MergeLimits {
+  /// Up to here scanning all pairs for every merge beats keeping a queue.
+  size_t max_scanned = 48;
+  /// From here on the lists of an ordered queue are worth their memory.
+  size_t min_ordered = 16'384;
+};
+
 class BpeMerger {
  public:
-  explicit BpeMerger(const PairTable& pairs) : pairs_(pairs) {}
+  explicit BpeMerger(const PairTable& pairs, MergeLimits limits = {})
+      : pairs_(pairs), limits_(limits) {}
 
   /// Appends the merged symbols to `out`; `symbols` is used up. At most 2^31 - 1 symbols.
   void merge(std::span<TokenId> symbols, std::vector<TokenId>& out);
 
  private:
-  void merge_short(std::span<TokenId> symbols, std::vector<TokenId>& out) const;
-  void merge_long(std::span<TokenId> symbols, std::vector<TokenId>& out);
+  void merge_by_scan(std::span<TokenId> symbols, std::vector<TokenId>& out);
+  void merge_by_queue(std::span<TokenId> symbols, std::vector<TokenId>& out);
   void offer(size_t position, MergeQueue& queue);
   void apply(const MergeCandidate& candidate, MergeQueue& queue);
 
   const PairTable& pairs_;
+  MergeLimits limits_;
 
-  // State of merge_long. A merged symbol keeps the place of its first character; the places of the
+  // A merged symbol keeps the place of its first character; the places of the
   // others are dead.
   std::span<TokenId> symbols_;
   std::vector<MergeRank>

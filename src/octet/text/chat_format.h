@@ -22,10 +22,11 @@ struct ChatMessage {
 };
 
 struct ChatOptions {
-  bool thinking = true;                          // the model may think before it speaks
-  bool conversational_mode = false;              // asks for brief, natural replies
-  std::optional<int64_t> thinking_token_budget;  // asks for short thoughts; a request, not a limit
-  bool open_reply = true;                        // end with the opened turn of the model
+  bool thinking = true;              // the model may think before it speaks
+  bool conversational_mode = false;  // asks for brief, natural replies
+  std::optional<int64_t> thinking_token_budget =
+      std::nullopt;        // asks for short thoughts; a request, not a limit
+  bool open_reply = true;  // end with the opened turn of the model
 };
 
 /// The prompt as spans, from "<bos>" on. Texts are trimmed. Throws Error(kInvalidArgument) when a

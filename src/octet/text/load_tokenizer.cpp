@@ -76,6 +76,9 @@ TokenizerSource source_from_metadata(const Metadata& metadata) {
       source.stop_ids.push_back(*id);
     }
   }
+  if (const auto ids = metadata.find_integers("tokenizer.ggml.eos_token_ids")) {
+    source.stop_ids.insert(source.stop_ids.end(), ids->begin(), ids->end());
+  }
   source.suppressed_ids =
       metadata.find_integers("tokenizer.ggml.suppress_tokens").value_or(std::vector<int64_t>());
   return source;
