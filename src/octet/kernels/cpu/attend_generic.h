@@ -9,11 +9,22 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "octet/kernels/cpu/vector_kernels.h"
 #include "octet/kernels/cpu/vector_math.h"
 
 namespace octet::cpu {
+
+/// f(0), ..., f(kCount - 1) with constant arguments and no loop: arrays of accumulators indexed by
+/// them stay in registers (GCC unrolls loops too late for that).
+template <int kCount, class F>
+[[gnu::always_inline]] inline void unroll(F f) {
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    (f(std::integral_constant<int, kIndex>()), ...);
+  }
+  (std::make_integer_sequence<int, kCount>());
+}
 
 /// Keys and values are read 32 columns at a time as two vectors. For bfloat16 these are the even
 /// and the odd columns (one instruction each), so packed queries and weighted sums have the even
@@ -52,6 +63,8 @@ class AttendGroup {
   using Element = typename Columns::Element;
   static constexpr int64_t kLanes = 16;
   static constexpr int64_t kPair = 32;  // columns of two vectors
+  static constexpr int kQueries = L::kScoreQueries;
+  static constexpr int kKeys = L::kScoreKeys;
   /// Keys whose rows stay in the first-level cache while all queries pass over them. Divides
   /// kAttentionChunk, so that the slots of a block are consecutive in a ring.
   static constexpr int64_t kBlock = 32;
@@ -123,7 +136,6 @@ class AttendGroup {
 
   /// Scores of kScoreQueries queries at `positions`; `keys` is where position 0 would be.
   void score(int64_t query, KeyRange positions, const Element* keys) {
-    constexpr int kKeys = L::kScoreKeys;
     for (int64_t p = positions.begin; p < positions.end; p += kKeys) {
       const Element* rows[kKeys];
       for (int k = 0; k < kKeys;
@@ -135,57 +147,48 @@ class AttendGroup {
   }
 
   void score_tile(int64_t query, const Element* const (&rows)[L::kScoreKeys], float* scores) {
-    constexpr int kQueries = L::kScoreQueries;
-    constexpr int kKeys = L::kScoreKeys;
     Floats sums[kQueries][kKeys];
-    for (auto& of_query : sums) {
-      for (Floats& sum : of_query) {
-        sum = L::set(0.0F);
-      }
-    }
+    unroll<kQueries>([&](auto q) { unroll<kKeys>([&](auto k) { sums[q][k] = L::set(0.0F); }); });
     const float* queries = t_.queries + query * width_;
-    const auto add_columns = [&](int64_t c, const Raw(&raw)[kKeys]) {
-      for (int half = 0; half < 2; ++half) {
-        Floats key[kKeys];
-        for (int k = 0; k < kKeys; ++k) {
-          key[k] = half == 0 ? Columns::first(raw[k]) : Columns::second(raw[k]);
-        }
-        for (int q = 0; q < kQueries; ++q) {
-          const Floats x = L::load(queries + q * width_ + c + half * kLanes);
-          for (int k = 0; k < kKeys; ++k) {
-            sums[q][k] = L::fma(x, key[k], sums[q][k]);
-          }
-        }
-      }
-    };
     int64_t c = 0;
     for (; c + kPair <= t_.head_dim; c += kPair) {
-      Raw raw[kKeys];
-      for (int k = 0; k < kKeys; ++k) {
-        raw[k] = Columns::load(rows[k] + c);
-      }
-      add_columns(c, raw);
+      add_products(queries + c, sums, [&](int k) { return Columns::load(rows[k] + c); });
     }
     if (c < t_.head_dim) {
-      Raw raw[kKeys];
-      for (int k = 0; k < kKeys; ++k) {
-        raw[k] = load_part(rows[k] + c, t_.head_dim - c);
-      }
-      add_columns(c, raw);
+      const int64_t left = t_.head_dim - c;
+      add_products(queries + c, sums, [&](int k) { return load_part(rows[k] + c, left); });
     }
     store_scores(sums, scores);
   }
 
-  void store_scores(const Floats (&sums)[L::kScoreQueries][L::kScoreKeys], float* scores) {
+  template <class Load>
+  [[gnu::always_inline]] void add_products(
+      const float* queries, Floats (&sums)[kQueries][kKeys], Load load
+  ) const {
+    Raw raw[kKeys];
+    unroll<kKeys>([&](auto k) { raw[k] = load(k); });
+    unroll<2>([&](auto half) {
+      Floats key[kKeys];
+      unroll<kKeys>([&](auto k) {
+        key[k] = half == 0 ? Columns::first(raw[k]) : Columns::second(raw[k]);
+      });
+      unroll<kQueries>([&](auto q) {
+        const Floats x = L::load(queries + q * width_ + half * kLanes);
+        unroll<kKeys>([&](auto k) { sums[q][k] = L::fma(x, key[k], sums[q][k]); });
+      });
+    });
+  }
+
+  void store_scores(const Floats (&sums)[kQueries][kKeys], float* scores) {
     if constexpr (requires { L::sums(sums); }) {
-      float scaled[L::kScoreQueries][L::kScoreKeys];
+      float scaled[kQueries][kKeys];
       L::store(&scaled[0][0], L::mul(L::sums(sums), L::set(t_.scale)));
-      for (int q = 0; q < L::kScoreQueries; ++q) {
+      for (int q = 0; q < kQueries; ++q) {
         std::memcpy(scores + q * kAttendScoreStride, scaled[q], sizeof(scaled[q]));
       }
     } else {
-      for (int q = 0; q < L::kScoreQueries; ++q) {
-        for (int k = 0; k < L::kScoreKeys; ++k) {
+      for (int q = 0; q < kQueries; ++q) {
+        for (int k = 0; k < kKeys; ++k) {
           scores[q * kAttendScoreStride + k] = L::sum(sums[q][k]) * t_.scale;
         }
       }
@@ -231,27 +234,26 @@ class AttendGroup {
   /// Adds the weighted values of a block for kSumQueries queries: together where all of them
   /// attend, else one by one. Each query's own order is that of the positions either way.
   void add_values(int64_t query, KeyRange block, const Element* values) {
-    constexpr int kQueries = L::kSumQueries;
     KeyRange shared = block;
-    for (int64_t q = query; q < query + kQueries; ++q) {
+    for (int64_t q = query; q < query + L::kSumQueries; ++q) {
       shared = clip(shared, t_.ranges[q]);
     }
     if (empty(shared)) {
-      for (int64_t q = query; q < query + kQueries; ++q) {
+      for (int64_t q = query; q < query + L::kSumQueries; ++q) {
         add_rows<1>(q, clip(block, t_.ranges[q]), values);
       }
       return;
     }
-    for (int64_t q = query; q < query + kQueries; ++q) {
+    for (int64_t q = query; q < query + L::kSumQueries; ++q) {
       add_rows<1>(q, {clip(block, t_.ranges[q]).begin, shared.begin}, values);
     }
-    add_rows<kQueries>(query, shared, values);
-    for (int64_t q = query; q < query + kQueries; ++q) {
+    add_rows<L::kSumQueries>(query, shared, values);
+    for (int64_t q = query; q < query + L::kSumQueries; ++q) {
       add_rows<1>(q, {shared.end, clip(block, t_.ranges[q]).end}, values);
     }
   }
 
-  template <int kQueries>
+  template <int kCount>
   void add_rows(int64_t query, KeyRange positions, const Element* values) {
     if (empty(positions)) {
       return;
@@ -259,52 +261,45 @@ class AttendGroup {
     constexpr int64_t kStep = kPair * L::kSumPairs;
     int64_t c = 0;
     for (; c + kStep <= t_.head_dim; c += kStep) {
-      add_columns<kQueries, L::kSumPairs>(query, positions, c, [=](int64_t row, int64_t column) {
+      add_columns<kCount, L::kSumPairs>(query, positions, c, [=](int64_t row, int64_t column) {
         return Columns::load(values + row + column);
       });
     }
     for (; c + kPair <= t_.head_dim; c += kPair) {
-      add_columns<kQueries, 1>(query, positions, c, [=](int64_t row, int64_t column) {
+      add_columns<kCount, 1>(query, positions, c, [=](int64_t row, int64_t column) {
         return Columns::load(values + row + column);
       });
     }
     if (c < t_.head_dim) {
       const int64_t left = t_.head_dim - c;
-      add_columns<kQueries, 1>(query, positions, c, [=](int64_t row, int64_t column) {
+      add_columns<kCount, 1>(query, positions, c, [=](int64_t row, int64_t column) {
         return load_part(values + row + column, left);
       });
     }
   }
 
-  template <int kQueries, int kPairs, class Load>
+  template <int kCount, int kPairs, class Load>
   void add_columns(int64_t query, KeyRange positions, int64_t column, Load load) {
     float* weighted = t_.out.weighted + query * width_ + column;
     const float* weights = t_.scores + query * kAttendScoreStride - t_.group_begin;
-    Floats sums[kQueries][2 * kPairs];
-    for (int q = 0; q < kQueries; ++q) {
-      for (int i = 0; i < 2 * kPairs; ++i) {
-        sums[q][i] = L::load(weighted + q * width_ + i * kLanes);
-      }
-    }
+    Floats sums[kCount][2 * kPairs];
+    const auto for_sums = [](auto f) {
+      unroll<kCount>([&](auto q) { unroll<2 * kPairs>([&](auto i) { f(q, i); }); });
+    };
+    for_sums([&](auto q, auto i) { sums[q][i] = L::load(weighted + q * width_ + i * kLanes); });
     for (int64_t p = positions.begin; p < positions.end; ++p) {
       Floats value[2 * kPairs];
-      for (int pair = 0; pair < kPairs; ++pair) {
+      unroll<kPairs>([&](auto pair) {
         const Raw raw = load(p * t_.head_dim, column + pair * kPair);
         value[2 * pair] = Columns::first(raw);
         value[2 * pair + 1] = Columns::second(raw);
-      }
-      for (int q = 0; q < kQueries; ++q) {
+      });
+      for_sums([&](auto q, auto i) {
         const Floats weight = L::set(weights[q * kAttendScoreStride + p]);
-        for (int i = 0; i < 2 * kPairs; ++i) {
-          sums[q][i] = L::fma(weight, value[i], sums[q][i]);
-        }
-      }
+        sums[q][i] = L::fma(weight, value[i], sums[q][i]);
+      });
     }
-    for (int q = 0; q < kQueries; ++q) {
-      for (int i = 0; i < 2 * kPairs; ++i) {
-        L::store(weighted + q * width_ + i * kLanes, sums[q][i]);
-      }
-    }
+    for_sums([&](auto q, auto i) { L::store(weighted + q * width_ + i * kLanes, sums[q][i]); });
   }
 
   const AttendTile& t_;

@@ -52,19 +52,9 @@ struct Lanes {
   /// The sums of the 4 x 4 accumulators at once, in the order of `sum`: lane 4 * q + k is that of
   /// x[q][k].
   static Floats sums(const Floats (&x)[4][4]) {
-    __m512 quarters[4];  // lane 4 * l + k: after two halvings, lane l of the four that are left of
-                         // x[q][k]
-    for (int q = 0; q < 4; ++q) {
-      const __m512 eight_01 = add_halves(x[q][0], x[q][1]);
-      const __m512 eight_23 = add_halves(x[q][2], x[q][3]);
-      quarters[q] = _mm512_add_ps(
-          _mm512_shuffle_f32x4(eight_01, eight_23, 0x88),
-          _mm512_shuffle_f32x4(eight_01, eight_23, 0xDD)
-      );
-    }
-    const __m512 two_01 = add_pairs(quarters[0], quarters[1]);
-    const __m512 two_23 = add_pairs(quarters[2], quarters[3]);
-    // 128-bit block k now has the sums of x[0..3][k].
+    const __m512 two_01 = add_pairs(four_lanes(x[0]), four_lanes(x[1]));
+    const __m512 two_23 = add_pairs(four_lanes(x[2]), four_lanes(x[3]));
+    // 128-bit block k has the sums of x[0..3][k].
     const __m512 by_key = _mm512_add_ps(
         _mm512_shuffle_ps(two_01, two_23, 0x88), _mm512_shuffle_ps(two_01, two_23, 0xDD)
     );
@@ -88,6 +78,15 @@ struct Lanes {
   /// [a's low half + a's high half, b's low half + b's high half]
   static __m512 add_halves(__m512 a, __m512 b) {
     return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xEE));
+  }
+  /// 128-bit block k: x[k] after two halvings.
+  static __m512 four_lanes(const Floats (&x)[4]) {
+    const __m512 eight_01 = add_halves(x[0], x[1]);
+    const __m512 eight_23 = add_halves(x[2], x[3]);
+    return _mm512_add_ps(
+        _mm512_shuffle_f32x4(eight_01, eight_23, 0x88),
+        _mm512_shuffle_f32x4(eight_01, eight_23, 0xDD)
+    );
   }
   /// In each 128-bit block: [a0 + a2, a1 + a3, b0 + b2, b1 + b3]
   static __m512 add_pairs(__m512 a, __m512 b) {
