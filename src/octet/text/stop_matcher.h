@@ -23,7 +23,7 @@ class StopStrings {
   explicit StopStrings(std::span<const std::string> strings);
 
   static constexpr int kMaxCount = 256;
-  static constexpr int64_t kMaxTotalBytes = 64 * 1024;
+  static constexpr int64_t kMaxTotalBytes = int64_t{64} * 1024;
 
  private:
   friend class StopMatcher;
