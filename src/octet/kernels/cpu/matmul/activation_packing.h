@@ -4,6 +4,7 @@
 // Lanes::kSignedBias).
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -19,14 +20,17 @@ struct ActivationPacking {
   static void pack_f32(const ActivationChunk& chunk) noexcept {
     const int padded = (chunk.count + 1) / 2 * 2;
     auto* out = reinterpret_cast<float*>(chunk.record);
-    for (int m = 0; m < chunk.rows; ++m) {
+    if (chunk.rows == 1) {
+      std::memcpy(out, chunk.values, sizeof(float) * chunk.count);
+    }
+    for (int m = 0; m < chunk.rows && chunk.rows > 1; ++m) {
       const float* values = chunk.values + m * chunk.stride;
       for (int k = 0; k < chunk.count; ++k) {
         out[k * chunk.rows + m] = values[k];
       }
-      if (padded > chunk.count) {
-        out[chunk.count * chunk.rows + m] = 0.0F;
-      }
+    }
+    for (int i = chunk.count * chunk.rows; i < padded * chunk.rows; ++i) {
+      out[i] = 0.0F;
     }
   }
 
@@ -43,24 +47,20 @@ struct ActivationPacking {
           std::memcpy(padded, values, sizeof(float) * (chunk.count - b * kBlockValues));
           values = padded;
         }
-        int8_t codes[kBlockValues];
-        const float scale = quantize<kBlockValues>(values, codes);
-        const int first = sum16(codes);
-        const int second = sum16(codes + 16);
-        store_codes<kBlockValues>(codes, record + 32 * b * rows, rows, m);
+        Rounded<kBlockValues> rounded;
+        const float scale = round_to_int8(values, rounded);
+        const int first = rounded.sums[0];
+        const int second = rounded.sums[1];
+        store_codes(rounded, record + 32 * b * rows, rows, m);
         const int at = b * rows + m;
         store(record + Record::scales_offset(rows, blocks), at, scale);
-        store(
-            record + Record::sums_offset(rows, blocks),
-            at,
-            scale * static_cast<float>(first + second)
-        );
-        store(
-            record + Record::bias32_offset(rows, blocks), at, -Lanes::kSignedBias * (first + second)
-        );
+        const float sum = scale * static_cast<float>(first + second);
+        store(record + Record::sums_offset(rows, blocks), at, sum);
+        const int bias = -Lanes::kSignedBias;
+        store(record + Record::bias32_offset(rows, blocks), at, bias * (first + second));
         std::byte* bias16 = record + Record::bias16_offset(rows, blocks);
-        store(bias16, 2 * b * rows + m, -Lanes::kSignedBias * first);
-        store(bias16, (2 * b + 1) * rows + m, -Lanes::kSignedBias * second);
+        store(bias16, 2 * b * rows + m, bias * first);
+        store(bias16, (2 * b + 1) * rows + m, bias * second);
       }
     }
   }
@@ -70,23 +70,21 @@ struct ActivationPacking {
     const int rows = chunk.rows;
     std::byte* record = chunk.record;
     for (int m = 0; m < rows; ++m) {
-      int8_t codes[kChunkValues];
-      const float scale = quantize<kChunkValues>(chunk.values + m * chunk.stride, codes);
-      store_codes<kChunkValues>(codes, record, rows, m);
+      Rounded<kChunkValues> rounded;
+      const float scale = round_to_int8(chunk.values + m * chunk.stride, rounded);
+      store_codes(rounded, record, rows, m);
       store(record + Record::scales_offset(rows), m, scale);
       int sums[8];
       for (int group = 0; group < 8; ++group) {
-        const int first = sum16(codes + 32 * group);
-        const int second = sum16(codes + 32 * group + 16);
-        sums[group] = first + second;
-        std::byte* six_bias = record + Record::six_bias_offset(rows);
-        store(six_bias, 2 * group * rows + m, -32 * first);
-        store(six_bias, (2 * group + 1) * rows + m, -32 * second);
+        sums[group] = rounded.sums[2 * group] + rounded.sums[2 * group + 1];
         store(
             record + Record::bias32_offset(rows),
             group * rows + m,
             -Lanes::kSignedBias * sums[group]
         );
+      }
+      for (int group = 0; group < 16; ++group) {
+        store(record + Record::six_bias_offset(rows), group * rows + m, -32 * rounded.sums[group]);
       }
       std::byte* pairs = record + Record::pair_sums_offset(rows);
       store(pairs, m, pair(sums[0], sums[2]));
@@ -97,41 +95,55 @@ struct ActivationPacking {
   }
 
  private:
-  /// Writes the codes of n values and returns their scale, as the contract says. A NaN or infinity
-  /// among the values makes the scale NaN or infinite and so reaches the result.
   template <int n>
-  static float quantize(const float* values, int8_t* codes) noexcept {
-    uint32_t largest = 0;  // magnitudes order like their bits
+  struct Rounded {
+    int8_t codes[n];
+    int32_t sums[n / 16];  // of sixteen codes each
+  };
+
+  /// Rounds n values and returns their scale, as the contract says. A NaN or infinity among the
+  /// values makes the scale NaN or infinite and so reaches the result.
+  template <int n>
+  static float round_to_int8(const float* values, Rounded<n>& rounded) noexcept {
+    // Magnitudes order like their bits, and compilers vectorise a maximum of integers.
+    int32_t largest = 0;
     for (int i = 0; i < n; ++i) {
-      const uint32_t magnitude = std::bit_cast<uint32_t>(values[i]) & 0x7FFFFFFFU;
-      largest = magnitude > largest ? magnitude : largest;
+      largest = std::max(largest, std::bit_cast<int32_t>(values[i]) & 0x7FFFFFFF);
     }
     const float amax = std::bit_cast<float>(largest);
-    float inverse = 127.0F / amax;
+    const float inverse = 127.0F / amax;
     if (!(inverse <= std::numeric_limits<float>::max()) || inverse == 0.0F) {
-      std::memset(codes, 0, n);
+      rounded = {};
       return amax / 127.0F;
     }
     // Adding 1.5 * 2^23 rounds to an integer, ties to even, and leaves it in the low bits.
     constexpr float kRound = 12582912.0F;
+    int32_t wide[n];
     for (int i = 0; i < n; ++i) {
-      codes[i] = static_cast<int8_t>(std::bit_cast<uint32_t>(values[i] * inverse + kRound) & 0xFFU);
+      wide[i] =
+          std::bit_cast<int32_t>(values[i] * inverse + kRound) - std::bit_cast<int32_t>(kRound);
+    }
+    for (int i = 0; i < n; ++i) {
+      rounded.codes[i] = static_cast<int8_t>(wide[i]);
+    }
+    for (int group = 0; group < n / 16; ++group) {
+      int32_t sum = 0;
+      for (int i = 0; i < 16; ++i) {
+        sum += wide[16 * group + i];
+      }
+      rounded.sums[group] = sum;
     }
     return amax / 127.0F;
   }
 
-  static int sum16(const int8_t* codes) noexcept {
-    int sum = 0;
-    for (int i = 0; i < 16; ++i) {
-      sum += codes[i];
-    }
-    return sum;
-  }
-
   template <int n>
-  static void store_codes(const int8_t* codes, std::byte* out, int rows, int row) noexcept {
+  static void store_codes(const Rounded<n>& rounded, std::byte* out, int rows, int row) noexcept {
+    if (rows == 1) {
+      std::memcpy(out, rounded.codes, n);
+      return;
+    }
     for (int g = 0; g < n / 4; ++g) {
-      std::memcpy(out + 4 * (g * rows + row), codes + 4 * g, 4);
+      std::memcpy(out + 4 * (g * rows + row), rounded.codes + 4 * g, 4);
     }
   }
 
