@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace octet {
 namespace {
 
@@ -113,8 +115,9 @@ std::optional<double> cgroup_cpu_quota(const std::string& root, std::string_view
     if (controllers.empty()) {
       tighten(limit, tightest(root, path, version_2_quota));
     } else if (lists_cpu_controller(controllers)) {
-      tighten(limit, tightest(root + "/" + controllers, path, version_1_quota));
-      tighten(limit, tightest(root + "/cpu", path, version_1_quota));
+      for (const std::string& mount : {controllers, std::string("cpu")}) {
+        tighten(limit, tightest(fmt::format("{}/{}", root, mount), path, version_1_quota));
+      }
     }
   }
   return limit;

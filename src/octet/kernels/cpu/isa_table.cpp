@@ -9,6 +9,7 @@
 #include "octet/kernels/cpu/cpu_features.h"
 
 // One declaration for each folder of isa/ that was built.
+// NOLINTBEGIN(readability-identifier-naming)
 #ifdef OCTET_HAVE_ISA_avx512
 extern "C" const octet::cpu::KernelTable octet_kernel_table_avx512;
 #endif
@@ -18,6 +19,7 @@ extern "C" const octet::cpu::KernelTable octet_kernel_table_avx2;
 #ifdef OCTET_HAVE_ISA_neon_dotprod
 extern "C" const octet::cpu::KernelTable octet_kernel_table_neon_dotprod;
 #endif
+// NOLINTEND(readability-identifier-naming)
 
 namespace octet::cpu {
 
