@@ -1,6 +1,5 @@
 // Split GGUF files: finding and joining the parts.
 
-#include <charconv>
 #include <optional>
 #include <set>
 #include <utility>
@@ -73,6 +72,29 @@ void check_tensors(const std::vector<GgufFile>& parts) {
   }
 }
 
+/// `named`, part `index` of `count` with the path prefix `prefix`, and all the others.
+std::vector<GgufFile> read_siblings(
+    GgufFile named, const std::string& prefix, int64_t index, int64_t count
+) {
+  std::vector<GgufFile> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string path = gguf_part_path(prefix, static_cast<int>(i), static_cast<int>(count));
+    parts.push_back(i == index ? GgufFile() : read_gguf(path));
+    GgufFile& part = parts.back();
+    if (i == index) {
+      std::swap(part, named);
+    }
+    try {
+      check_part(part, i, count);
+    } catch (Error& error) {
+      error.add_context(path);
+      throw;
+    }
+  }
+  check_tensors(parts);
+  return parts;
+}
+
 }  // namespace
 
 std::string gguf_part_path(std::string_view prefix, int index, int count) {
@@ -81,12 +103,12 @@ std::string gguf_part_path(std::string_view prefix, int index, int count) {
 
 std::vector<GgufFile> read_gguf_parts(const std::string& path) {
   GgufFile named = read_gguf(path);
-  std::vector<GgufFile> parts;
   try {
     const int64_t count = named.metadata.find_integer("split.count").value_or(0);
     if (count <= 1) {
-      parts.push_back(std::move(named));
-      return parts;
+      std::vector<GgufFile> single;
+      single.push_back(std::move(named));
+      return single;
     }
     const int64_t index = named.metadata.integer("split.no");
     if (count > kMaxParts || index < 0 || index >= count) {
@@ -108,21 +130,7 @@ std::vector<GgufFile> read_gguf_parts(const std::string& path) {
           )
       );
     }
-    for (int64_t i = 0; i < count; ++i) {
-      parts.push_back(
-          i == index
-              ? std::move(named)
-              : read_gguf(gguf_part_path(*prefix, static_cast<int>(i), static_cast<int>(count)))
-      );
-      try {
-        check_part(parts.back(), i, count);
-      } catch (Error& error) {
-        error.add_context(parts.back().path);
-        throw;
-      }
-    }
-    check_tensors(parts);
-    return parts;
+    return read_siblings(std::move(named), *prefix, index, count);
   } catch (Error& error) {
     error.add_context(fmt::format("split file {}", path));
     throw;
