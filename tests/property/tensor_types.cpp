@@ -30,10 +30,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 std::vector<DType> all_dtypes() {
-  std::vector<DType> dtypes;
-  for (int i = 0; i < kDTypeCount; ++i) {
-    dtypes.push_back(static_cast<DType>(i));
-  }
+  std::vector<DType> dtypes(kDTypeCount);
+  std::ranges::generate(dtypes, [next = 0]() mutable { return static_cast<DType>(next++); });
   return dtypes;
 }
 
@@ -148,7 +146,7 @@ TEST_P(WeightType, RowsEncodeAloneAsTogether) {
   if (dtype() == DType::kNVFP4ModelOpt) {
     GTEST_SKIP() << "rows share the global scale";
   }
-  const std::vector<float> values = test::random_values(4 * 256, 8, 0.5F);
+  const std::vector<float> values = test::random_values(1024, 8, 0.5F);
   const std::vector<float> importance = test::random_values(256, 9, 0.1F);
   std::vector<float> positive(importance);
   std::ranges::transform(positive, positive.begin(), [](float x) { return std::fabs(x); });
@@ -244,7 +242,7 @@ double precision_of(DType dtype) {
 
 TEST_P(WeightType, EncodingLosesNoMoreThanTheTypeMust) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
-    const std::vector<float> values = test::random_values(16 * 512, seed, 0.02F);
+    const std::vector<float> values = test::random_values(8192, seed, 0.02F);
     const auto owned = test::encoded_tensor("w", dtype(), {16, 512}, values);
     EXPECT_LE(relative_error(values, decode(owned.tensor)), precision_of(dtype()))
         << "seed " << seed;
@@ -338,12 +336,8 @@ std::vector<std::byte> representable_block(DType dtype, RandomNumbers& random) {
       });
       block[1] = std::byte{0xF6};
       break;
-    default:  // plain numbers
-      if (!types::F32::is_valid(block.data()) && dtype == DType::kF32) {
-        block[3] = std::byte{0};
-      } else if (dtype == DType::kF16 || dtype == DType::kBF16) {
-        block[1] &= std::byte{0xBF};
-      }
+    default:  // plain numbers: clear an exponent bit, so that none is infinite or NaN
+      block.back() &= std::byte{0xBF};
   }
   return block;
 }

@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 
 std::string write_file(const std::string& name, const std::string& content) {
-  const std::string path = testing::TempDir() + name;
+  std::string path = testing::TempDir() + name;
   std::ofstream(path, std::ios::binary) << content;
   return path;
 }

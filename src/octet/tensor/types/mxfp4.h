@@ -33,8 +33,9 @@ struct MXFP4 {
     if (e == 255) {
       return std::numeric_limits<float>::quiet_NaN();
     }
-    const uint32_t subnormal = 0x00200000U << e;  // 2^-128 and 2^-127
-    return std::bit_cast<float>(e < 2 ? subnormal : (static_cast<uint32_t>(e) - 1U) << 23);
+    const bool subnormal = e < 2;  // 2^-128 and 2^-127
+    const uint32_t exponent = e;
+    return std::bit_cast<float>(subnormal ? 0x00200000U << exponent : (exponent - 1U) << 23);
   }
 
   static void encode(const float* values, const EncodeContext&, std::byte* block) noexcept {
