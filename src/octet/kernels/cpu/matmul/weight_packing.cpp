@@ -131,46 +131,64 @@ struct NVFP4ModelOptCodes {
   }
 };
 
-template <typename Codes>
-uint32_t codes_of(const SourceRow& row, int v) {
-  return Codes::codes(row.block(v / Codes::kVectors), v % Codes::kVectors);
+/// Calls visit(v, block index, code vector inside the block) for `vectors` code vectors, unrolled
+/// so that shifts and offsets inside a block become constants.
+template <typename Codes, typename Visit>
+[[gnu::always_inline]] inline void for_each_vector(int vectors, Visit visit) {
+  constexpr int kStep = std::min(Codes::kVectors, 16);
+  for (int block = 0; block < vectors / Codes::kVectors; ++block) {
+    for (int step = 0; step < Codes::kVectors / kStep; ++step) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kStep; ++i) {
+        const int inside = step * kStep + i;
+        visit(block * Codes::kVectors + inside, block, inside);
+      }
+    }
+  }
 }
 
 /// Writes the low nibbles of `vectors` code vectors, two rows a byte.
 template <typename Codes>
 void pack_nibbles(const SourceRows& rows, int vectors, std::byte* out) {
   for (int r = 0; r < kHalfRows; ++r) {
-    for (int v = 0; v < vectors; ++v) {
-      const uint32_t low = codes_of<Codes>(rows[r], v) & kLowNibbles;
-      const uint32_t high = codes_of<Codes>(rows[r + kHalfRows], v) & kLowNibbles;
+    const SourceRow low_row = rows[r];
+    const SourceRow high_row = rows[r + kHalfRows];
+    for_each_vector<Codes>(vectors, [&](int v, int block, int inside) {
+      const uint32_t low = Codes::codes(low_row.block(block), inside) & kLowNibbles;
+      const uint32_t high = Codes::codes(high_row.block(block), inside) & kLowNibbles;
       store_u32(out + v * kCodeVectorBytes + 4 * r, low | (high << 4));
-    }
+    });
   }
 }
 
 /// Writes the fifth bits of `vectors` code vectors as one bit plane for every eight of them.
 template <typename Codes>
 void pack_fifth(const SourceRows& rows, int vectors, std::byte* out) {
-  for (int row = 0; row < kTileRows; ++row) {
-    for (int group = 0; group < vectors / 8; ++group) {
-      uint32_t plane = 0;
-      for (int v = 0; v < 8; ++v) {
-        plane |= ((codes_of<Codes>(rows[row], 8 * group + v) >> 4) & 0x01010101U) << v;
+  for (int r = 0; r < kTileRows; ++r) {
+    const SourceRow row = rows[r];
+    uint32_t plane = 0;
+    for_each_vector<Codes>(vectors, [&](int v, int block, int inside) {
+      plane |= ((Codes::codes(row.block(block), inside) >> 4) & 0x01010101U) << (v % 8);
+      if (v % 8 == 7) {
+        store_u32(out + v / 8 * 2 * kCodeVectorBytes + 4 * r, plane);
+        plane = 0;
       }
-      store_u32(out + group * 2 * kCodeVectorBytes + 4 * row, plane);
-    }
+    });
   }
 }
 
 void pack_six_bits(const SourceRows& rows, std::byte* out) {
   for (int row = 0; row < kTileRows; ++row) {
+    const std::byte* block = rows[row].block(0);
     std::byte* half = out + row / kHalfRows * SixBitTile::kHalfBytes + 4 * (row % kHalfRows);
+#pragma GCC unroll 16
     for (int group = 0; group < 16; ++group) {
-      const uint32_t last = codes_of<Q6KCodes>(rows[row], 4 * group + 3);
+      std::byte* codes = half + group * SixBitTile::kGroupBytes;
+      const uint32_t last = Q6KCodes::codes(block, 4 * group + 3);
+#pragma GCC unroll 3
       for (int i = 0; i < 3; ++i) {
-        const uint32_t codes = codes_of<Q6KCodes>(rows[row], 4 * group + i);
         const uint32_t top = (last << (2 + 2 * i)) & 0xC0C0C0C0U;
-        store_u32(half + group * SixBitTile::kGroupBytes + i * kCodeVectorBytes, codes | top);
+        store_u32(codes + i * kCodeVectorBytes, Q6KCodes::codes(block, 4 * group + i) | top);
       }
     }
   }
@@ -185,21 +203,28 @@ void pack_field(const SourceRows& rows, int blocks, int offset, int bytes, std::
   }
 }
 
+/// Copies the `bytes` bytes of every row in units of `unit` bytes: [unit index][row].
+template <int unit>
+void pack_units(const SourceRows& rows, int bytes, std::byte* out) {
+  for (int r = 0; r < kTileRows; ++r) {
+    const SourceRow& row = rows[r];
+    if (row.block_stride == 0) {
+      continue;  // zeroed before
+    }
+    for (int at = 0; at + unit <= bytes; at += unit) {
+      std::memcpy(out + at * kTileRows + r * unit, row.blocks + at, unit);
+    }
+    const int rest = bytes % unit;
+    std::memcpy(out + (bytes - rest) * kTileRows + r * unit, row.blocks + bytes - rest, rest);
+  }
+}
+
 void pack_float(DType dtype, const SourceRows& rows, int values, std::byte* out) {
-  // BF16 goes in pairs of values, as if it were a type of four bytes; the pair of an odd last value
-  // was zeroed.
-  const int unit = dtype == DType::kF16 ? 2 : 4;
-  const int bytes = values * (dtype == DType::kF32 ? 4 : 2);
-  for (int row = 0; row < kTileRows; ++row) {
-    const SourceRow& source = rows[row];
-    if (source.block_stride == 0) {
-      continue;
-    }
-    for (int at = 0; at < bytes; at += unit) {
-      std::memcpy(
-          out + (at * kTileRows) + row * unit, source.blocks + at, std::min(unit, bytes - at)
-      );
-    }
+  if (dtype == DType::kF16) {
+    pack_units<2>(rows, 2 * values, out);
+  } else {
+    // BF16 goes in pairs of values; the pair of an odd last value was zeroed.
+    pack_units<4>(rows, dtype == DType::kF32 ? 4 * values : 2 * values, out);
   }
 }
 
@@ -209,13 +234,14 @@ template <DType dtype, typename Codes>
 void pack_block_chunk(const SourceRows& rows, int values, std::byte* out) {
   const int blocks = values / kBlockValues;
   if constexpr (dtype == DType::kQ8_0) {
-    for (int row = 0; row < kTileRows; ++row) {
-      for (int v = 0; v < 8 * blocks; ++v) {
-        const int vector = v / 8 * 16 + row / kHalfRows * 8 + v % 8;
+    for (int r = 0; r < kTileRows; ++r) {
+      const SourceRow row = rows[r];
+      std::byte* half = out + r / kHalfRows * 8 * kCodeVectorBytes + 4 * (r % kHalfRows);
+      for_each_vector<Codes>(8 * blocks, [&](int /*v*/, int block, int inside) {
         store_u32(
-            out + vector * kCodeVectorBytes + 4 * (row % kHalfRows), codes_of<Codes>(rows[row], v)
+            half + (block * 16 + inside) * kCodeVectorBytes, Codes::codes(row.block(block), inside)
         );
-      }
+      });
     }
   } else {
     pack_nibbles<Codes>(rows, 8 * blocks, out);
