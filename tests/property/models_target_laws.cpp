@@ -75,42 +75,58 @@ TEST_P(TargetLaws, ChunkSizeChangesNothing) {
   expect_same(run_target(*wide, text, 90, kTaps, GetParam().kv), one);
 }
 
-TEST_P(TargetLaws, OtherSequencesChangeNothing) {
-  RandomNumbers random(5);
-  const std::vector<std::vector<TokenId>> texts = {tokens(70, 2), tokens(33, 3), tokens(91, 4)};
-  std::vector<TargetRun> runs(texts.size());
-  std::vector<std::unique_ptr<SequenceCache>> caches;
-  for (const auto& text : texts) {
-    caches.push_back(model_->new_cache(static_cast<int64_t>(text.size()), GetParam().kv));
+/// Several texts in one batch, a random number of rows of each at a time.
+class Company {
+ public:
+  Company(TargetModel& model, std::vector<std::vector<TokenId>> texts, KvType kv)
+      : model_(model), texts_(std::move(texts)), runs_(texts_.size()) {
+    for (const auto& text : texts_) {
+      caches_.push_back(model_.new_cache(static_cast<int64_t>(text.size()), kv));
+    }
   }
-  for (bool more = true; more;) {
-    std::vector<SequenceRows> batch;
-    std::vector<size_t> members;
-    for (size_t s = 0; s < texts.size(); ++s) {
-      const int64_t done = caches[s]->length();
-      const int64_t left = static_cast<int64_t>(texts[s].size()) - done;
-      const int64_t rows = std::min(left, random.integer(0, 9));
-      if (rows > 0) {
-        const auto part =
-            std::span(texts[s]).subspan(static_cast<size_t>(done), static_cast<size_t>(rows));
-        batch.push_back({caches[s].get(), part, rows, rows});
-        members.push_back(s);
-      }
+
+  const std::vector<TargetRun>& run(uint64_t seed) {
+    RandomNumbers random(seed);
+    int64_t left = 0;
+    for (const auto& text : texts_) {
+      left += static_cast<int64_t>(text.size());
+    }
+    while (left > 0) {
+      left -= forward(random);
+    }
+    return runs_;
+  }
+
+ private:
+  int64_t forward(RandomNumbers& random) {
+    std::vector<SequenceRows> batch(texts_.size());
+    for (size_t s = 0; s < texts_.size(); ++s) {
+      const int64_t done = caches_[s]->length();
+      const auto rest = std::span(texts_[s]).subspan(static_cast<size_t>(done));
+      const auto rows = std::min(static_cast<int64_t>(rest.size()), random.integer(0, 9));
+      batch[s] = {caches_[s].get(), rest.first(static_cast<size_t>(rows)), rows, rows};
     }
     ForwardRows out;
-    model_->forward(batch, kTaps, out);
+    model_.forward(batch, kTaps, out);
     int64_t row = 0;
-    for (size_t i = 0; i < batch.size(); ++i) {
-      const auto rows = static_cast<int64_t>(batch[i].tokens.size());
-      append(runs[members[i]].logits, out.logits.slice(row, rows));
-      append(runs[members[i]].features, out.features.slice(row, rows));
+    for (size_t s = 0; s < texts_.size(); ++s) {
+      const int64_t rows = batch[s].logits_rows;
+      append(runs_[s].logits, out.logits.slice(row, rows));
+      append(runs_[s].features, out.features.slice(row, rows));
       row += rows;
     }
-    more = false;
-    for (size_t s = 0; s < texts.size(); ++s) {
-      more = more || caches[s]->length() < static_cast<int64_t>(texts[s].size());
-    }
+    return row;
   }
+
+  TargetModel& model_;
+  std::vector<std::vector<TokenId>> texts_;
+  std::vector<TargetRun> runs_;
+  std::vector<std::unique_ptr<SequenceCache>> caches_;
+};
+
+TEST_P(TargetLaws, OtherSequencesChangeNothing) {
+  const std::vector<std::vector<TokenId>> texts = {tokens(70, 2), tokens(33, 3), tokens(91, 4)};
+  const std::vector<TargetRun> runs = Company(*model_, texts, GetParam().kv).run(5);
   for (size_t s = 0; s < texts.size(); ++s) {
     SCOPED_TRACE(fmt::format("sequence {}", s));
     expect_same(runs[s], run_target(*model_, texts[s], 1, kTaps, GetParam().kv));

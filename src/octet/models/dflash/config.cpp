@@ -100,6 +100,10 @@ void read_keys(const KeyReader& keys, DFlashConfig& config) {
   config.rope_base = keys.positive("rope.freq_base");
   config.block = static_cast<int>(keys.integer("block_size", 2, kMaxBlock));
   config.mask_token = static_cast<TokenId>(keys.integer("mask_token_id", 0, kMaxTokenId));
+  const int64_t vocabulary = keys.integer_or("vocab_size", 0, 0, kMaxTokenId);
+  if (vocabulary > 0) {
+    config.stated_vocabulary = vocabulary;
+  }
   read_taps(keys, config);
   read_embedding_scale(keys, config);
   read_layers(keys, config);
@@ -148,12 +152,12 @@ void check_pair(
         fmt::format("its hidden size is {}, expected {}", drafter.hidden, target.hidden)
     );
   }
-  if (drafter.own_vocabulary && *drafter.own_vocabulary != target.vocabulary) {
+  const int64_t vocabulary =
+      drafter.own_vocabulary.value_or(drafter.stated_vocabulary.value_or(target.vocabulary));
+  if (vocabulary != target.vocabulary) {
     mismatch(
         drafter_path,
-        fmt::format(
-            "its head has {} tokens, expected {}", *drafter.own_vocabulary, target.vocabulary
-        )
+        fmt::format("its vocabulary has {} tokens, expected {}", vocabulary, target.vocabulary)
     );
   }
   if (drafter.mask_token >= target.vocabulary) {

@@ -32,6 +32,7 @@ struct DFlashConfig {
   std::vector<int> taps;                  // zero-based target layers, in the order of the features
   std::optional<float> embedding_scale;   // what the file says about it
   std::optional<int64_t> own_vocabulary;  // rows of the drafter's own head, if it has one
+  std::optional<int64_t> stated_vocabulary;  // what the file says without one
   std::vector<DFlashLayerConfig> layers;
 
   /// Context positions that a row can see, over all layers; 0: all.
