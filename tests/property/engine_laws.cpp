@@ -1,0 +1,149 @@
+// Law 2 on whole models: random gemma4 targets with random drafters, every structural variety,
+// windows that wrap. Exact equality of tokens between plain decoding and every drafter, at every
+// block length, thread count and company.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "octet/kernels/ops.h"
+#include "octet/models/load_model.h"
+#include "octet/speculation/drafters/dflash_drafter.h"
+#include "octet/speculation/drafters/drafter_list.h"
+#include "octet/speculation/drafters/no_drafter.h"
+#include "support/random_models.h"
+#include "support/sequence_runs.h"
+
+namespace octet {
+namespace {
+
+using test::RandomNumbers;
+using test::RunResult;
+using test::RunSettings;
+
+struct RandomPair {
+  std::unique_ptr<Ops> ops;
+  std::unique_ptr<TargetModel> target;
+  std::unique_ptr<DraftModel> draft_model;
+  int64_t vocabulary = 0;
+
+  RandomPair(uint64_t seed, int threads) {
+    CpuOptions options;
+    options.threads = threads;
+    ops = make_cpu_ops(options);
+    const test::GemmaShape shape = test::random_gemma_shape(seed);
+    TargetOptions target_options;
+    target_options.max_rows = 8 + static_cast<int64_t>(seed % 9);
+    target = load_target(test::make_gemma(shape, seed), *ops, target_options);
+    draft_model = load_drafter(
+        test::make_dflash(test::random_dflash_shape(shape, seed + 1), seed + 1), *ops, *target, {}
+    );
+    vocabulary = shape.vocabulary;
+  }
+};
+
+RunSettings random_settings(uint64_t seed, int64_t vocabulary) {
+  RandomNumbers random(seed);
+  RunSettings settings;
+  settings.prompt = test::random_tokens(random.integer(1, 60), vocabulary, seed);
+  settings.max_tokens = random.integer(1, 40);
+  settings.draft_max = static_cast<int>(random.integer(1, 7));
+  SamplingParams& sampling = settings.sampling;
+  sampling.seed = random.bits();
+  if (random.integer(0, 2) != 0) {
+    sampling.temperature = static_cast<float>(0.2 + random.uniform());
+    sampling.top_k = random.integer(0, 1) * random.integer(1, vocabulary);
+    sampling.top_p = static_cast<float>(1.0 - 0.5 * random.uniform() * random.uniform());
+  }
+  if (random.integer(0, 1) == 0) {
+    sampling.repetition_penalty = static_cast<float>(0.8 + 0.6 * random.uniform());
+    sampling.frequency_penalty = static_cast<float>(random.uniform() - 0.5);
+    sampling.penalty_last_n = random.integer(0, 6);
+  }
+  if (random.integer(0, 1) == 0) {
+    settings.stop_tokens = {static_cast<TokenId>(random.integer(0, vocabulary - 1))};
+  }
+  return settings;
+}
+
+RunResult run_drafted(
+    std::string_view name, RandomPair& pair, const RunSettings& settings, const RunResult& plain
+) {
+  DrafterInputs inputs;
+  inputs.draft_model = std::move(pair.draft_model);
+  inputs.references = {whole_text(settings, plain)};
+  const auto drafter = new_drafter(name, *pair.target, std::move(inputs));
+  return test::run(*pair.target, *drafter, settings);
+}
+
+TEST(PairLaws, TextIsTheSameForEveryDrafter) {
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomPair plain_pair(seed, 1);
+    const RunSettings settings = random_settings(seed, plain_pair.vocabulary);
+    NoDrafter none;
+    const RunResult plain = test::run(*plain_pair.target, none, settings);
+    for (const std::string_view name : {"dflash", "oracle", "liar", "half"}) {
+      RandomPair pair(seed, seed % 6 == 0 ? 2 : 1);
+      const RunResult drafted = run_drafted(name, pair, settings, plain);
+      EXPECT_EQ(drafted, plain) << name;
+      for (const SequenceStep& step : drafted.steps) {
+        if (name == "oracle") {
+          EXPECT_EQ(step.accepted, step.drafted);
+        }
+        if (name == "liar") {
+          EXPECT_EQ(step.accepted, 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(PairLaws, EveryBlockLength) {
+  RandomPair pair(3, 1);
+  RunSettings settings = random_settings(3, pair.vocabulary);
+  settings.max_tokens = 60;
+  settings.stop_tokens.clear();
+  settings.sampling.temperature = 0.8F;
+  NoDrafter none;
+  const RunResult plain = test::run(*pair.target, none, settings);
+  DrafterInputs inputs;
+  inputs.references = {whole_text(settings, plain)};
+  const auto half = new_drafter("half", *pair.target, std::move(inputs));
+  DFlashDrafter dflash(std::move(pair.draft_model), pair.target->final_softcap());
+  for (settings.draft_max = 0; settings.draft_max <= 7; ++settings.draft_max) {
+    EXPECT_EQ(test::run(*pair.target, *half, settings), plain) << settings.draft_max;
+    EXPECT_EQ(test::run(*pair.target, dflash, settings), plain) << settings.draft_max;
+  }
+}
+
+TEST(PairLaws, CompanyChangesNothing) {
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomPair pair(seed, 1);
+    DFlashDrafter drafter(std::move(pair.draft_model), pair.target->final_softcap());
+    std::vector<RunResult> alone;
+    std::vector<std::unique_ptr<Sequence>> sequences;
+    std::vector<Sequence*> batch;
+    for (uint64_t i = 0; i < 4; ++i) {
+      const RunSettings settings = random_settings(seed * 10 + i, pair.vocabulary);
+      alone.push_back(test::run(*pair.target, drafter, settings));
+      sequences.push_back(test::new_sequence(*pair.target, drafter, settings));
+      batch.push_back(sequences.back().get());
+    }
+    Cycle cycle(*pair.target, drafter);
+    while (!batch.empty()) {
+      cycle.step(batch);
+      std::erase_if(batch, [](const Sequence* s) { return s->finish != FinishReason::kNone; });
+    }
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      EXPECT_EQ(test::reply_of(*sequences[i]), alone[i].reply) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace octet
