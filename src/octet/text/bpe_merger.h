@@ -41,11 +41,10 @@ class BpeMerger {
   const PairTable& pairs_;
   MergeLimits limits_;
 
-  // A merged symbol keeps the place of its first character; the places of the
-  // others are dead.
+  // A merged symbol keeps the place of its first character; the places of the others are dead.
   std::span<TokenId> symbols_;
-  std::vector<MergeRank>
-      ranks_;  // of the pair that starts here; kNoRank when it does not merge or the place is dead
+  // Of the pair that starts at each place; kNoRank when it does not merge or the place is dead.
+  std::vector<MergeRank> ranks_;
   std::vector<uint16_t> spans_;  // characters of a symbol, at its first and at its last place
   MergeQueue queue_;
   std::optional<MergeQueue> ordered_queue_;  // made for the first very long run: it is large

@@ -22,11 +22,14 @@ struct ChatMessage {
 };
 
 struct ChatOptions {
-  bool thinking = true;              // the model may think before it speaks
-  bool conversational_mode = false;  // asks for brief, natural replies
-  std::optional<int64_t> thinking_token_budget =
-      std::nullopt;        // asks for short thoughts; a request, not a limit
-  bool open_reply = true;  // end with the opened turn of the model
+  /// The model may think before it speaks.
+  bool thinking = true;
+  /// Asks for brief, natural replies.
+  bool conversational_mode = false;
+  /// Asks for short thoughts, when thinking; a request, not a limit.
+  std::optional<int64_t> thinking_token_budget = std::nullopt;
+  /// End with the opened turn of the model.
+  bool open_reply = true;
 };
 
 /// The prompt as spans, from "<bos>" on. Texts are trimmed. Throws Error(kInvalidArgument) when a

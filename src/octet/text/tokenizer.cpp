@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
