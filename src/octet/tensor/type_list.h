@@ -1,5 +1,5 @@
 // The list of all weight types at compile time. Every table keyed by DType is generated from it, so
-// that adding a type is one header in types/ and one line here (docs/adding/weight_type.md).
+// that adding a type is one header in types/ and one line here.
 // Invariant: the order is that of DType.
 #pragma once
 
