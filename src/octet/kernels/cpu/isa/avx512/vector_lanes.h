@@ -6,7 +6,7 @@
 
 namespace octet::cpu::avx512 {
 
-struct Lanes {
+struct VectorLanes {
   using Floats = __m512;
   using Raw = __m512i;
 

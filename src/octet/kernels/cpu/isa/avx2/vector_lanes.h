@@ -6,7 +6,7 @@
 
 namespace octet::cpu::avx2 {
 
-struct Lanes {
+struct VectorLanes {
   struct Floats {
     __m256 low;
     __m256 high;
