@@ -12,6 +12,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // A group is skipped when its bound lies below the best score by more than rounding can explain.
 constexpr double kBoundSlack = 1e-9;
 
+// A draft's nucleus is measured among this many of its best tokens: soft-capping a whole vocabulary
+// costs more than a guess is worth.
+constexpr int64_t kDraftNucleus = 1024;
+
 /// The winner of a race so far: greatest score, lowest id among equals.
 struct Leader {
   TokenId token = 0;
@@ -36,14 +40,16 @@ Distribution::Distribution(
   const auto vocabulary = std::ssize(logits);
   greatest_ = scaled(greatest_logit(logits));
   floor_ = std::numeric_limits<double>::lowest();
-  whole_ = params.top_k == 0 || params.top_k >= vocabulary;
+  const bool draft_nucleus = softcap > 0.0F && params.top_p < 1.0F && params.top_k == 0;
+  const int64_t top_k = draft_nucleus ? kDraftNucleus : params.top_k;
+  whole_ = top_k == 0 || top_k >= vocabulary;
   if (greatest_ == -kInfinity) {  // nothing may come: stay defined
     whole_ = false;
     candidates_ = {{0, 0.0F}};
     return;
   }
   if (!whole_) {
-    candidates_ = top_k_candidates(logits, params.top_k);
+    candidates_ = top_k_candidates(logits, top_k);
   }
   if (params.top_p < 1.0F) {
     keep_top_p(static_cast<double>(params.top_p));
