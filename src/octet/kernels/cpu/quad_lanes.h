@@ -1,8 +1,7 @@
 // Sixteen float lanes as four 128-bit vectors of the compiler, for instruction sets with 128-bit
 // registers and for the portable kernels. One of the lane types that vector_generic.h is written
 // over; the operations that every lane type has are documented here. Invariant: each operation
-// gives the same bits as in every other lane type, but fused multiply-add, which Arithmetic
-// decides.
+// gives the same bits as in every other lane type, but multiply-add, which Target decides.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +13,10 @@ using FloatQuad = float __attribute__((vector_size(16)));
 using WordQuad = uint32_t __attribute__((vector_size(16)));
 using IntQuad = int32_t __attribute__((vector_size(16)));
 
-/// Products and sums rounded separately: for CPUs that need not have the fused operation.
-struct SeparateArithmetic {
-  static FloatQuad multiply_add(FloatQuad a, FloatQuad b, FloatQuad c) { return a * b + c; }
-  static FloatQuad subtract_product(FloatQuad a, FloatQuad b, FloatQuad c) { return c - a * b; }
-};
-
-template <class Arithmetic>
+/// `Target` has multiply_add(a, b, c), subtract_product(a, b, c) and the register tiles of
+/// attention: kScoreQueries x kScoreKeys for scores, kSumQueries x kSumPairs (of two lanes) for
+/// weighted sums.
+template <class Target>
 struct QuadLanes {
   struct Floats {
     FloatQuad quad[4];
@@ -30,12 +26,10 @@ struct QuadLanes {
     WordQuad quad[4];
   };
 
-  // Register tiles of attention: queries x keys for scores, queries x column pairs for weighted
-  // sums.
-  static constexpr int kScoreQueries = 1;
-  static constexpr int kScoreKeys = 2;
-  static constexpr int kSumQueries = 1;
-  static constexpr int kSumPairs = 1;
+  static constexpr int kScoreQueries = Target::kScoreQueries;
+  static constexpr int kScoreKeys = Target::kScoreKeys;
+  static constexpr int kSumQueries = Target::kSumQueries;
+  static constexpr int kSumPairs = Target::kSumPairs;
 
   template <class F>
   static Floats each(F f) {
@@ -75,12 +69,11 @@ struct QuadLanes {
   }
   /// a * b + c
   static Floats fma(const Floats& a, const Floats& b, const Floats& c) {
-    return each([&](int i) { return Arithmetic::multiply_add(a.quad[i], b.quad[i], c.quad[i]); });
+    return each([&](int i) { return Target::multiply_add(a.quad[i], b.quad[i], c.quad[i]); });
   }
   /// c - a * b
   static Floats fnma(const Floats& a, const Floats& b, const Floats& c) {
-    return each([&](int i) { return Arithmetic::subtract_product(a.quad[i], b.quad[i], c.quad[i]); }
-    );
+    return each([&](int i) { return Target::subtract_product(a.quad[i], b.quad[i], c.quad[i]); });
   }
   /// a > b ? a : b, so b when either is NaN.
   static Floats max(const Floats& a, const Floats& b) {

@@ -5,7 +5,17 @@
 
 namespace octet::cpu::portable {
 
-// Separate roundings: the fused operation would be a slow library call on CPUs that lack it.
-constinit const VectorKernels kVectorKernels = make_vector_kernels<QuadLanes<SeparateArithmetic>>();
+/// Products and sums rounded separately: the fused operation would be a slow library call on CPUs
+/// that lack it. Tiles for sixteen registers.
+struct VectorTarget {
+  static FloatQuad multiply_add(FloatQuad a, FloatQuad b, FloatQuad c) { return a * b + c; }
+  static FloatQuad subtract_product(FloatQuad a, FloatQuad b, FloatQuad c) { return c - a * b; }
+  static constexpr int kScoreQueries = 1;
+  static constexpr int kScoreKeys = 2;
+  static constexpr int kSumQueries = 1;
+  static constexpr int kSumPairs = 1;
+};
+
+constinit const VectorKernels kVectorKernels = make_vector_kernels<QuadLanes<VectorTarget>>();
 
 }  // namespace octet::cpu::portable
