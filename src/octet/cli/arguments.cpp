@@ -361,6 +361,62 @@ void add_synth(CLI::App& app, SynthArguments& synth) {
   app.add_flag("-q,--quiet", synth.quiet, "no progress");
 }
 
+void add_bench(CLI::App& app, BenchArguments& bench) {
+  CLI::App* cycle =
+      app.add_subcommand("cycle", "cost of every part of a verify cycle, each beside its floor");
+  app.require_subcommand(1);
+  add_pair(*cycle, bench.pair);
+  CLI::Option* model = cycle->get_option("--model")->required(false);
+  cycle
+      ->add_option(
+          "--contexts",
+          bench.contexts,
+          "positions before the rows (default 0 4096 16384 32768 65536)"
+      )
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
+      ->type_name("N...");
+  cycle->add_option("--prompts", bench.prompts, "prompt lengths to process (default 512 4096)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
+      ->type_name("N...");
+  cycle->add_option("--rounds", bench.rounds, "rounds, everything once in each (default 5)")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N");
+  cycle
+      ->add_option(
+          "--prompt-rounds", bench.prompt_rounds, "rounds that process prompts too (default 1)"
+      )
+      ->check(CLI::Range(0, 1000))
+      ->type_name("N");
+  CLI::Option* command =
+      cycle
+          ->add_option(
+              "--compare-command", bench.compare_command, "another program to time in every round"
+          )
+          ->type_name("COMMAND");
+  cycle
+      ->add_option(
+          "--compare-pattern",
+          bench.compare_pattern,
+          "regular expression whose first group is that program's milliseconds; default: its whole "
+          "run"
+      )
+      ->needs(command)
+      ->type_name("REGEX");
+  CLI::Option* files =
+      cycle
+          ->add_option(
+              "--compare", bench.compare_files, "compare two results of --json instead of measuring"
+          )
+          ->expected(2)
+          ->type_name("OLD NEW");
+  cycle->add_flag("--json", bench.json, "one JSON object");
+  cycle->callback([model, files] {
+    if (model->empty() && files->empty()) {
+      throw CLI::RequiredError("--model");
+    }
+  });
+}
+
 /// "The following argument was not expected: --tmp" and the like, as one sentence with a remedy.
 std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   std::string text = error.what();
@@ -371,6 +427,17 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   const auto commands = app.get_subcommands();
   const std::string name = commands.empty() ? "octet" : "octet " + commands.front()->get_name();
   return fmt::format("{}; `{} --help` lists what there is", text, name);
+}
+
+/// CLI11 would only say that a command is missing.
+void refuse_unknown_command(const CLI::App& app, const std::vector<std::string>& list) {
+  if (!list.empty() && list.front().rfind('-', 0) != 0 &&
+      app.get_subcommand_no_throw(list.front()) == nullptr) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format("there is no command '{}'; `octet --help` lists what there is", list.front())
+    );
+  }
 }
 
 }  // namespace
@@ -403,8 +470,10 @@ Command parse_arguments(std::span<const std::string> arguments) {
       VerifyArguments{},
       add_verify);
   add("synth", "write checkpoints with random weights", SynthArguments{}, add_synth);
+  add("bench", "measure what steps cost on this machine", BenchArguments{}, add_bench);
 
   std::vector<std::string> list = with_long_flags(arguments);
+  refuse_unknown_command(app, list);
   std::reverse(list.begin(), list.end());  // CLI11 takes them from the back
   try {
     app.parse(std::move(list));

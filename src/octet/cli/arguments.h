@@ -16,8 +16,14 @@ struct Notice {
   std::string text;
 };
 
-using Command = std::
-    variant<Notice, RunArguments, ChatArguments, InspectArguments, VerifyArguments, SynthArguments>;
+using Command = std::variant<
+    Notice,
+    RunArguments,
+    ChatArguments,
+    InspectArguments,
+    VerifyArguments,
+    SynthArguments,
+    BenchArguments>;
 
 /// `arguments` without the program's name. Throws Error(kInvalidArgument) in one sentence for
 /// anything it does not know.

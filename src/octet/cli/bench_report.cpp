@@ -149,7 +149,8 @@ void write_row(JsonWriter& json, const CycleReport& report, const CycleRow& row)
   json.begin_object();
   json.member("name", row.name).member("context", row.context).member("rows", row.rows);
   json.member("median_ms", row.median_ms()).member("best_ms", row.best_ms());
-  json.member("floor_bytes", row.floor_bytes).member("floor_operations", row.floor_operations);
+  json.member("floor_bytes", row.floor_bytes).member("int8_operations", row.int8_operations);
+  json.member("float_operations", row.float_operations);
   json.member("floor_ratio", row.median_floor_ratio())
       .member("ratio_to_plain", report.ratio_to_plain(row.name, row.context));
   json.key("ms").begin_array();

@@ -97,6 +97,18 @@ struct VerifyArguments {
   bool json = false;
 };
 
+struct BenchArguments {
+  PairOptions pair;
+  std::vector<int64_t> contexts = {0, 4096, 16384, 32768, 65536};
+  std::vector<int64_t> prompts = {512, 4096};
+  int rounds = 5;
+  int prompt_rounds = 1;
+  std::string compare_command;             // another program, timed in every round
+  std::string compare_pattern;             // captures its milliseconds; empty: the whole process
+  std::vector<std::string> compare_files;  // two results to compare instead of measuring
+  bool json = false;
+};
+
 enum class SynthKind { kTarget, kDrafter };
 enum class SynthFormat { kGguf, kSafetensors };
 

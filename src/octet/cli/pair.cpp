@@ -78,7 +78,7 @@ std::unique_ptr<DraftModel> load_draft_model(const PairOptions& options, Pair& p
   return model;
 }
 
-Pair load_pair(const PairOptions& options) {
+Pair load_pair(const PairOptions& options, std::unique_ptr<Ops> ops) {
   const auto start = std::chrono::steady_clock::now();
   if (options.embedding_scale && options.draft_model.empty()) {
     throw Error(
@@ -88,7 +88,8 @@ Pair load_pair(const PairOptions& options) {
   }
   Pair pair;
   pair.kv_type = options.kv_type;
-  pair.ops = make_cpu_ops({.threads = options.threads, .isa = options.isa});
+  pair.ops = ops != nullptr ? std::move(ops)
+                            : make_cpu_ops({.threads = options.threads, .isa = options.isa});
   pair.target_checkpoint = open_checkpoint(options.model);
   require_architecture(*pair.target_checkpoint, "gemma4", "-m");
   if (!options.draft_model.empty()) {

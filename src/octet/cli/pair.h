@@ -37,8 +37,9 @@ struct Pair {
   }
 };
 
-/// Throws Error for anything that does not open, load or fit together.
-Pair load_pair(const PairOptions& options);
+/// Throws Error for anything that does not open, load or fit together. `ops`: the backend to use
+/// instead of the one that the options name.
+Pair load_pair(const PairOptions& options, std::unique_ptr<Ops> ops = nullptr);
 
 /// The drafter's model alone, with the scale that load_pair would take. For commands that make
 /// drafters of their own.

@@ -46,6 +46,10 @@ class DraftModel {
   virtual ~DraftModel() = default;
   virtual const DraftShape& shape() const = 0;
   virtual ModelMemory memory() const = 0;
+  /// A whole block with its head rows; a head borrowed from the target counts.
+  virtual PassWork block_work() const { return {}; }
+  /// One injected position.
+  virtual PassWork inject_work() const { return {}; }
   virtual std::unique_ptr<DraftCache> new_cache(int64_t positions) const = 0;
 
   /// Fuses features [n, taps * hidden] and appends them at positions cache.length() .. + n.

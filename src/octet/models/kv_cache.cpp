@@ -1,6 +1,7 @@
 #include "octet/models/kv_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <sys/mman.h>
 
@@ -142,6 +143,34 @@ int64_t KvCache::bytes() const {
     total += 2 * slots * position_bytes(layers_[i], views_[i].type);
   }
   return total;
+}
+
+void KvCache::fill_for_measurement(int64_t length) {
+  OCTET_CHECK(length >= 0 && length <= positions_);
+  // Bytes that are small numbers both as BF16 and as F32: exponents just below 1.
+  std::array<uint16_t, 4096> pattern{};
+  uint32_t state = 1;
+  for (uint16_t& value : pattern) {
+    state = state * 1664525U + 1013904223U;
+    value = static_cast<uint16_t>(0x3D00U | (state >> 16 & 0x80FFU));
+  }
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const KvView& view = views_[i];
+    const int64_t head_bytes = view.capacity * view.head_dim * kv_type_bytes(view.type);
+    const int64_t filled =
+        std::min(length, view.capacity) * view.head_dim * kv_type_bytes(view.type);
+    for (int64_t head = 0; head < view.kv_heads; ++head) {
+      for (std::byte* array : {view.keys, view.values}) {
+        std::byte* to = array + head * head_bytes;
+        for (int64_t done = 0; done < filled; done += static_cast<int64_t>(sizeof(pattern))) {
+          std::memcpy(to + done, pattern.data(), std::min<size_t>(sizeof(pattern), filled - done));
+        }
+      }
+    }
+  }
+  restart(0);
+  reserve(length);
+  length_ = length;
 }
 
 void KvCache::poison() {

@@ -66,6 +66,9 @@ class KvCache {
   /// Bytes of memory that were written since the last restart from 0.
   int64_t bytes() const;
 
+  /// For measurements: positions [0, length) hold small pseudo-random values.
+  void fill_for_measurement(int64_t length);
+
   /// For tests: every slot that no row at length() or later may read becomes NaN.
   void poison();
 

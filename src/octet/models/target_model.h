@@ -28,6 +28,9 @@ class SequenceCache {
   /// always for 0 and for the last max_rows() positions, for earlier ones it depends on what was
   /// written since. Ask before reusing a prefix.
   virtual bool can_truncate(int64_t length) const { return length <= this->length(); }
+  /// For measurements: as though `length` positions had been processed, holding small pseudo-random
+  /// values.
+  virtual void fill_for_measurement(int64_t length);
 };
 
 /// Consecutive rows of one sequence in a forward: tokens[i] is at position cache->length() + i.
@@ -61,6 +64,15 @@ struct ModelMemory {
   int64_t scratch_bytes = 0;
 };
 
+/// What a pass must read and compute: the floors that `octet bench` holds times against.
+struct PassWork {
+  int64_t weight_bytes = 0;         // read once, however many rows
+  int64_t int8_multiply_adds = 0;   // of one row, in products with rounded activations
+  int64_t float_multiply_adds = 0;  // of one row, in products with float32 activations
+
+  void add(const Weight* weight, int64_t rows = 1);  // a product with `rows` rows; null: nothing
+};
+
 class TargetModel {
  public:
   virtual ~TargetModel() = default;
@@ -68,6 +80,12 @@ class TargetModel {
   virtual const TargetShape& shape() const = 0;
   virtual int64_t max_rows() const = 0;  // most rows of one sequence in one forward
   virtual ModelMemory memory() const = 0;
+  /// A row with logits.
+  virtual PassWork row_work() const { return {}; }
+  /// A prompt row that nobody reads.
+  virtual PassWork prompt_row_work() const { return {}; }
+  /// Bytes of keys and values that a pass reads when its rows see the `positions` before them.
+  virtual int64_t kv_read_bytes(int64_t /*positions*/, KvType /*type*/) const { return 0; }
 
   virtual std::unique_ptr<SequenceCache> new_cache(int64_t positions, KvType type) const = 0;
 
@@ -80,9 +98,10 @@ class TargetModel {
   // Shared with drafters that have no embedding or head of their own.
   virtual void embed(
       std::span<const TokenId> ids, float scale, Rows out
-  ) = 0;                                                 // rows of the table times scale
-  virtual void head(ConstRows hidden, Rows logits) = 0;  // no norm, no soft cap
-  virtual float final_softcap() const = 0;               // 0: none
+  ) = 0;                                                         // rows of the table times scale
+  virtual void head(ConstRows hidden, Rows logits) = 0;          // no norm, no soft cap
+  virtual const Weight* head_weight() const { return nullptr; }  // what head() multiplies with
+  virtual float final_softcap() const = 0;                       // 0: none
 };
 
 }  // namespace octet

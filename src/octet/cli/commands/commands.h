@@ -12,5 +12,6 @@ int chat(const ChatArguments& arguments);
 int inspect(const InspectArguments& arguments);
 int verify(const VerifyArguments& arguments);
 int synth(const SynthArguments& arguments);
+int bench(const BenchArguments& arguments);
 
 }  // namespace octet::cli

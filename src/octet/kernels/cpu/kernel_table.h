@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "octet/kernels/cpu/matmul_kernels.h"
+#include "octet/kernels/cpu/probe_kernels.h"
 #include "octet/kernels/cpu/vector_kernels.h"
 
 namespace octet::cpu {
@@ -16,6 +17,7 @@ struct KernelTable {
   std::string_view name;        // "portable", "avx2", "avx512", ...
   const VectorKernels& vector;  // norms, rope, attention, elementwise
   const MatmulKernels& matmul;  // one entry a weight type
+  const ProbeKernels& probe;    // limits of the machine, for benchmarks
 };
 
 const KernelTable& portable_table();

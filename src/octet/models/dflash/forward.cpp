@@ -97,6 +97,36 @@ ModelMemory DFlashModel::memory() const {
   return memory;
 }
 
+PassWork DFlashModel::block_work() const {
+  PassWork work;
+  for (const DFlashLayer& layer : weights_.layers) {
+    for (const std::unique_ptr<Weight>* weight :
+         {&layer.query,
+          &layer.key,
+          &layer.value,
+          &layer.output,
+          &layer.gate,
+          &layer.up,
+          &layer.down}) {
+      work.add(weight->get(), config_.block);
+    }
+  }
+  work.add(
+      weights_.head != nullptr ? weights_.head.get() : target_.head_weight(), config_.block - 1
+  );
+  return work;
+}
+
+PassWork DFlashModel::inject_work() const {
+  PassWork work;
+  work.add(weights_.fusion.get());
+  for (const DFlashLayer& layer : weights_.layers) {
+    work.add(layer.key.get());
+    work.add(layer.value.get());
+  }
+  return work;
+}
+
 std::unique_ptr<DraftCache> DFlashModel::new_cache(int64_t positions) const {
   return std::make_unique<DFlashCache>(kv_layers_, positions, config_.block, options_.kv_type);
 }

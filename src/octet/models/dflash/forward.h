@@ -67,6 +67,8 @@ class DFlashModel final : public DraftModel {
   bool has_own_head() const { return weights_.head != nullptr; }
   const DraftShape& shape() const override { return shape_; }
   ModelMemory memory() const override;
+  PassWork block_work() const override;
+  PassWork inject_work() const override;
   std::unique_ptr<DraftCache> new_cache(int64_t positions) const override;
   void inject(DraftCache& cache, ConstRows features) override;
   void draft(std::span<const DraftRequest> requests, Rows logits) override;

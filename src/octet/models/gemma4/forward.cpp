@@ -87,6 +87,37 @@ ModelMemory Gemma4Model::memory() const {
   return {weights_bytes_, tables_bytes_, scratch};
 }
 
+PassWork Gemma4Model::layers_work(int64_t layers, const Weight* head) const {
+  PassWork work;
+  work.add(weights_.ple_model_projection.get());
+  for (int64_t l = 0; l < layers; ++l) {
+    const Gemma4Layer& layer = weights_.layers[static_cast<size_t>(l)];
+    for (const std::unique_ptr<Weight>* weight :
+         {&layer.query,
+          &layer.key,
+          &layer.value,
+          &layer.output,
+          &layer.gate,
+          &layer.up,
+          &layer.down,
+          &layer.ple_gate,
+          &layer.ple_projection}) {
+      work.add(weight->get());
+    }
+  }
+  work.add(head);
+  return work;
+}
+
+int64_t Gemma4Model::kv_read_bytes(int64_t positions, KvType type) const {
+  int64_t bytes = 0;
+  for (const Gemma4LayerConfig& layer : config_.layers) {
+    const int64_t seen = layer.sliding ? std::min(positions, config_.window) : positions;
+    bytes += 2 * seen * layer.kv_heads * layer.head_dim * kv_type_bytes(type);
+  }
+  return bytes;
+}
+
 std::unique_ptr<SequenceCache> Gemma4Model::new_cache(int64_t positions, KvType type) const {
   return std::make_unique<Gemma4Cache>(kv_layers_, positions, options_.max_rows, type);
 }

@@ -38,6 +38,7 @@ class Gemma4Cache final : public SequenceCache {
   int64_t bytes() const override { return kv_.bytes(); }
   bool can_truncate(int64_t length) const override { return kv_.can_truncate(length); }
   void truncate(int64_t length) override;
+  void fill_for_measurement(int64_t length) override { kv_.fill_for_measurement(length); }
 
   KvCache& kv() { return kv_; }
 
@@ -54,17 +55,26 @@ class Gemma4Model final : public TargetModel {
   const TargetShape& shape() const override { return shape_; }
   int64_t max_rows() const override { return options_.max_rows; }
   ModelMemory memory() const override;
+  PassWork row_work() const override {
+    return layers_work(config_.layer_count(), weights_.head.get());
+  }
+  PassWork prompt_row_work() const override {
+    return layers_work(config_.last_kv_layer() + 1, nullptr);
+  }
+  int64_t kv_read_bytes(int64_t positions, KvType type) const override;
   std::unique_ptr<SequenceCache> new_cache(int64_t positions, KvType type) const override;
   void forward(std::span<const SequenceRows> batch, std::span<const int> taps, ForwardRows& out)
       override;
   void embed(std::span<const TokenId> ids, float scale, Rows out) override;
   void head(ConstRows hidden, Rows logits) override;
+  const Weight* head_weight() const override { return weights_.head.get(); }
   float final_softcap() const override { return config_.softcap; }
 
  private:
   using Batch = std::span<const SequenceRows>;
 
   void check_sequence(const SequenceRows& sequence) const;
+  PassWork layers_work(int64_t layers, const Weight* head) const;
   RowPlan plan(Batch batch, std::span<const int> taps) const;
   void embed_rows(const RowPlan& plan);
   void embed_per_layer(const RowPlan& plan);

@@ -1,0 +1,330 @@
+#include "octet/bench/cycle_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "octet/base/check.h"
+
+namespace octet {
+namespace {
+
+constexpr int kBlockRows = 8;
+constexpr int64_t kInjectRows = 4;  // about the rows that a step commits
+constexpr int64_t kFirstTokenPrompt = 16;
+
+double ms_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+/// The models, one prepared cache a context, and the tokens and features to feed them with.
+class Subject {
+ public:
+  Subject(const CycleBenchInputs& inputs, const CycleBenchOptions& options)
+      : inputs_(inputs), options_(options) {
+    std::mt19937_64 random(1);
+    std::uniform_int_distribution<TokenId> token(
+        0, static_cast<TokenId>(inputs.target.shape().vocabulary - 1)
+    );
+    int64_t most = kBlockRows;
+    for (const int64_t prompt : options.prompts) {
+      most = std::max(most, prompt);
+    }
+    tokens_.resize(static_cast<size_t>(std::max(most, kFirstTokenPrompt)));
+    std::generate(tokens_.begin(), tokens_.end(), [&] { return token(random); });
+    for (const int64_t context : options.contexts) {
+      target_caches_.push_back(inputs.target.new_cache(context + kBlockRows, options.kv_type));
+      target_caches_.back()->fill_for_measurement(context);
+      if (inputs.drafter != nullptr) {
+        draft_caches_.push_back(inputs.drafter->new_cache(context + 2 * kBlockRows));
+        fill_draft(*draft_caches_.back(), context);
+      }
+    }
+  }
+
+  double forward_ms(size_t context, int64_t rows) {
+    SequenceCache& cache = *target_caches_[context];
+    const int64_t length = cache.length();
+    const SequenceRows segment = {
+        .cache = &cache,
+        .tokens = std::span(tokens_).first(static_cast<size_t>(rows)),
+        .logits_rows = rows,
+        .feature_rows = inputs_.drafter != nullptr ? rows : 0};
+    const auto begin = std::chrono::steady_clock::now();
+    inputs_.target.forward({&segment, 1}, taps(), rows_);
+    const double ms = ms_since(begin);
+    cache.truncate(length);
+    return ms;
+  }
+
+  double draft_ms(size_t context) {
+    const DraftRequest request = {.cache = draft_caches_[context].get(), .anchor = tokens_.front()};
+    const DraftShape& shape = inputs_.drafter->shape();
+    logits_.resize(static_cast<size_t>((shape.block - 1) * shape.vocabulary));
+    const Rows logits = {logits_.data(), shape.block - 1, shape.vocabulary, shape.vocabulary};
+    const auto begin = std::chrono::steady_clock::now();
+    inputs_.drafter->draft({&request, 1}, logits);
+    return ms_since(begin);
+  }
+
+  double inject_ms(size_t context) {
+    DraftCache& cache = *draft_caches_[context];
+    const int64_t length = cache.length();
+    const ConstRows features = random_features(kInjectRows);
+    const auto begin = std::chrono::steady_clock::now();
+    inputs_.drafter->inject(cache, features);
+    const double ms = ms_since(begin);
+    cache.truncate(length);
+    return ms;
+  }
+
+  /// A prompt from nothing, in chunks, as the verify cycle feeds it: features for the drafter's
+  /// window, logits for the last row.
+  double prompt_ms(int64_t length) {
+    const auto cache = inputs_.target.new_cache(length + 1, options_.kv_type);
+    DraftModel* drafter = inputs_.drafter;
+    const auto draft_cache = drafter != nullptr ? drafter->new_cache(length + kBlockRows) : nullptr;
+    const int64_t window = drafter != nullptr ? drafter->shape().window : 0;
+    const int64_t first_feature = window > 0 ? std::max<int64_t>(0, length - window) : 0;
+    const auto begin = std::chrono::steady_clock::now();
+    if (draft_cache != nullptr) {
+      draft_cache->restart(first_feature);
+    }
+    for (int64_t at = 0; at < length;) {
+      const int64_t rows = std::min(inputs_.target.max_rows(), length - at);
+      const int64_t end = at + rows;
+      const SequenceRows segment = {
+          .cache = cache.get(),
+          .tokens = std::span(tokens_).subspan(static_cast<size_t>(at), static_cast<size_t>(rows)),
+          .logits_rows = end == length ? 1 : 0,
+          .feature_rows =
+              drafter != nullptr ? std::min(rows, std::max<int64_t>(0, end - first_feature)) : 0};
+      inputs_.target.forward({&segment, 1}, taps(), rows_);
+      if (segment.feature_rows > 0) {
+        drafter->inject(*draft_cache, rows_.features);
+      }
+      at = end;
+    }
+    return ms_since(begin);
+  }
+
+ private:
+  std::span<const int> taps() const {
+    return inputs_.drafter != nullptr ? std::span<const int>(inputs_.drafter->shape().taps)
+                                      : std::span<const int>();
+  }
+
+  ConstRows random_features(int64_t rows) {
+    const int64_t cols =
+        static_cast<int64_t>(inputs_.drafter->shape().taps.size()) * inputs_.target.shape().hidden;
+    if (features_.size() < static_cast<size_t>(rows * cols)) {
+      std::mt19937_64 random(2);
+      std::normal_distribution<float> normal;
+      features_.resize(static_cast<size_t>(rows * cols));
+      std::generate(features_.begin(), features_.end(), [&] { return normal(random); });
+    }
+    return {features_.data(), rows, cols, cols};
+  }
+
+  void fill_draft(DraftCache& cache, int64_t context) {
+    const int64_t window = inputs_.drafter->shape().window;
+    const int64_t rows = window > 0 ? std::min(context, window) : std::min<int64_t>(context, 4096);
+    cache.restart(context - rows);
+    constexpr int64_t kChunk = 64;
+    for (int64_t done = 0; done < rows; done += kChunk) {
+      inputs_.drafter->inject(cache, random_features(std::min(kChunk, rows - done)));
+    }
+  }
+
+  const CycleBenchInputs& inputs_;
+  const CycleBenchOptions& options_;
+  std::vector<TokenId> tokens_;
+  std::vector<std::unique_ptr<SequenceCache>> target_caches_;
+  std::vector<std::unique_ptr<DraftCache>> draft_caches_;
+  std::vector<float> features_;
+  std::vector<float> logits_;
+  ForwardRows rows_;
+};
+
+/// One quantity to measure: how, and what the least cost would be.
+struct Task {
+  CycleRow row;
+  std::function<double()> measure;
+  int rounds = 0;
+};
+
+double floor_ms(const Task& task, const MachineLimits& limits) {
+  const double memory = static_cast<double>(task.row.floor_bytes) / limits.read_bytes_per_s;
+  const double arithmetic =
+      static_cast<double>(task.row.int8_operations) / limits.int8_operations_per_s +
+      static_cast<double>(task.row.float_operations) / limits.float_operations_per_s;
+  return 1000.0 * std::max(memory, arithmetic);
+}
+
+class TaskList {
+ public:
+  TaskList(Subject& subject, const CycleBenchInputs& inputs, const CycleBenchOptions& options)
+      : subject_(subject), inputs_(inputs), options_(options) {
+    for (size_t context = 0; context < options.contexts.size(); ++context) {
+      add_forwards(context);
+      if (inputs.drafter != nullptr) {
+        add_draft(context);
+      }
+    }
+    for (const int64_t prompt : options.prompts) {
+      add_prompt("prefill", prompt, options.prompt_rounds);
+    }
+    add_prompt("first token", kFirstTokenPrompt, options.rounds);
+  }
+
+  std::vector<Task>& tasks() { return tasks_; }
+
+ private:
+  static void set_floor(CycleRow& row, const PassWork& work, int64_t rows) {
+    row.floor_bytes = work.weight_bytes;
+    row.int8_operations = 2 * rows * work.int8_multiply_adds;
+    row.float_operations = 2 * rows * work.float_multiply_adds;
+  }
+
+  void add_forwards(size_t context) {
+    const int64_t position = options_.contexts[context];
+    for (int64_t rows = 1; rows <= kBlockRows; ++rows) {
+      Task task;
+      task.row.name = rows == 1 ? "C_t" : fmt::format("C_v({})", rows);
+      task.row.context = position;
+      task.row.rows = rows;
+      set_floor(task.row, inputs_.target.row_work(), rows);
+      task.row.floor_bytes += inputs_.target.kv_read_bytes(position + rows, options_.kv_type);
+      task.measure = [this, context, rows] { return subject_.forward_ms(context, rows); };
+      task.rounds = options_.rounds;
+      tasks_.push_back(std::move(task));
+    }
+  }
+
+  void add_draft(size_t context) {
+    Task draft;
+    draft.row.name = "C_d";
+    draft.row.context = options_.contexts[context];
+    draft.row.rows = inputs_.drafter->shape().block;
+    set_floor(draft.row, inputs_.drafter->block_work(), 1);
+    draft.measure = [this, context] { return subject_.draft_ms(context); };
+    draft.rounds = options_.rounds;
+    tasks_.push_back(std::move(draft));
+
+    Task inject;
+    inject.row.name = fmt::format("inject({})", kInjectRows);
+    inject.row.context = options_.contexts[context];
+    inject.row.rows = kInjectRows;
+    set_floor(inject.row, inputs_.drafter->inject_work(), kInjectRows);
+    inject.measure = [this, context] { return subject_.inject_ms(context); };
+    inject.rounds = options_.rounds;
+    tasks_.push_back(std::move(inject));
+  }
+
+  void add_prompt(const char* name, int64_t length, int rounds) {
+    Task task;
+    task.row.name = name;
+    task.row.rows = length;
+    const int64_t chunks = (length + inputs_.target.max_rows() - 1) / inputs_.target.max_rows();
+    set_floor(task.row, inputs_.target.prompt_row_work(), length);
+    task.row.floor_bytes *= chunks;
+    task.measure = [this, length] { return subject_.prompt_ms(length); };
+    task.rounds = rounds;
+    tasks_.push_back(std::move(task));
+  }
+
+  Subject& subject_;
+  const CycleBenchInputs& inputs_;
+  const CycleBenchOptions& options_;
+  std::vector<Task> tasks_;
+};
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty()) {
+    return 0.0;
+  }
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double CycleRow::median_ms() const {
+  return median(ms);
+}
+double CycleRow::best_ms() const {
+  return ms.empty() ? 0.0 : *std::min_element(ms.begin(), ms.end());
+}
+double CycleRow::median_floor_ratio() const {
+  return median(floor_ratio);
+}
+
+const CycleRow* CycleReport::find(std::string_view name, int64_t context) const {
+  const auto at = std::find_if(rows.begin(), rows.end(), [&](const CycleRow& row) {
+    return row.name == name && row.context == context;
+  });
+  return at == rows.end() ? nullptr : &*at;
+}
+
+double CycleReport::ratio_to_plain(std::string_view name, int64_t context) const {
+  const CycleRow* plain = find("C_t", context);
+  const CycleRow* other = find(name, context);
+  if (plain == nullptr || other == nullptr) {
+    return 0.0;
+  }
+  std::vector<double> ratios;
+  for (size_t round = 0; round < std::min(plain->ms.size(), other->ms.size()); ++round) {
+    ratios.push_back(other->ms[round] / plain->ms[round]);
+  }
+  return median(std::move(ratios));
+}
+
+double CycleReport::speedup(double acceptance_length, int64_t context) const {
+  const double draft = ratio_to_plain("C_d", context);
+  const double verify = ratio_to_plain(fmt::format("C_v({})", kBlockRows), context);
+  const double inject = ratio_to_plain(fmt::format("inject({})", kInjectRows), context);
+  return draft > 0.0 && verify > 0.0 ? acceptance_length / (draft + verify + inject) : 0.0;
+}
+
+CycleReport run_cycle_bench(const CycleBenchInputs& inputs, const CycleBenchOptions& options) {
+  OCTET_CHECK(options.rounds >= 1);
+  Subject subject(inputs, options);
+  TaskList list(subject, inputs, options);
+  std::vector<Task>& tasks = list.tasks();
+  for (Task& task : tasks) {  // warms caches and buffers, and gives the profiles
+    inputs.profiler.take();
+    if (task.rounds == options.rounds) {
+      task.measure();
+      task.row.profile = inputs.profiler.take();
+    }
+  }
+  CycleReport report;
+  for (int round = 0; round < options.rounds; ++round) {
+    const MachineLimits limits = inputs.probe.measure();
+    report.limits.push_back(limits);
+    for (Task& task : tasks) {
+      if (round < task.rounds) {
+        const double ms = task.measure();
+        task.row.ms.push_back(ms);
+        task.row.floor_ratio.push_back(ms / floor_ms(task, limits));
+      }
+    }
+    if (options.compare_ms) {
+      report.compare_ms.push_back(options.compare_ms());
+    }
+    if (options.progress) {
+      options.progress(round + 1);
+    }
+  }
+  for (Task& task : tasks) {
+    report.rows.push_back(std::move(task.row));
+  }
+  return report;
+}
+
+}  // namespace octet

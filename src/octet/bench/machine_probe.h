@@ -1,0 +1,46 @@
+// What this machine can do at the moment: read bandwidth and arithmetic peaks, measured with the
+// thread count of the run. Denominators for every ratio of `octet bench`; single absolute values
+// drift on shared machines, so the bench measures them again in every round.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "octet/base/thread_pool.h"
+#include "octet/kernels/cpu/probe_kernels.h"
+
+namespace octet {
+
+struct MachineLimits {
+  double read_bytes_per_s = 0.0;  // the best of several access patterns
+  int read_streams = 0;           // streams a thread of that pattern
+  double int8_operations_per_s = 0.0;
+  double float_operations_per_s = 0.0;
+};
+
+class MachineProbe {
+ public:
+  /// `pool` must outlive the probe. Allocates `buffer_bytes` (rounded; far larger than the caches)
+  /// once.
+  MachineProbe(
+      const cpu::ProbeKernels& kernels, ThreadPool& pool, int64_t buffer_bytes = int64_t{512} << 20
+  );
+  ~MachineProbe();
+  MachineProbe(const MachineProbe&) = delete;
+  MachineProbe& operator=(const MachineProbe&) = delete;
+
+  /// About 100 ms of work.
+  MachineLimits measure();
+
+ private:
+  double read_bytes_per_s(int streams);
+  double operations_per_s(int64_t (*probe)(int64_t) noexcept);
+
+  const cpu::ProbeKernels& kernels_;
+  ThreadPool& pool_;
+  std::byte* buffer_ = nullptr;
+  int64_t thread_bytes_ = 0;
+};
+
+}  // namespace octet

@@ -1,0 +1,139 @@
+// octet bench cycle: what the parts of a verify cycle cost here and now, each beside its floor.
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <regex>
+#include <sys/resource.h>
+
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
+#include "octet/base/thread_pool.h"
+#include "octet/bench/cycle_bench.h"
+#include "octet/bench/machine_probe.h"
+#include "octet/cli/bench_report.h"
+#include "octet/cli/commands/commands.h"
+#include "octet/cli/pair.h"
+#include "octet/cli/terminal.h"
+#include "octet/kernels/cpu/isa_table.h"
+#include "octet/kernels/profiling_ops.h"
+
+namespace octet::cli {
+namespace {
+
+int64_t peak_resident_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+/// Runs the other program once. Its time is the number that the pattern's first group captures from
+/// its output, in milliseconds, or without a pattern the time of the whole process.
+double other_program_ms(const std::string& command, const std::string& pattern) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto close = [](FILE* pipe) { pclose(pipe); };
+  const std::unique_ptr<FILE, decltype(close)> pipe(popen((command + " 2>&1").c_str(), "r"), close);
+  if (pipe == nullptr) {
+    throw Error(
+        ErrorKind::kIo, fmt::format("--compare-command: cannot start a shell for '{}'", command)
+    );
+  }
+  std::string output;
+  std::array<char, 4096> buffer{};
+  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe.get())) {
+    output.append(buffer.data(), got);
+  }
+  const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - begin;
+  if (pattern.empty()) {
+    return wall.count();
+  }
+  std::smatch match;
+  if (!std::regex_search(output, match, std::regex(pattern)) || match.size() < 2) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format(
+            "--compare-pattern '{}' captures nothing in the output of '{}'", pattern, command
+        )
+    );
+  }
+  return std::strtod(match[1].str().c_str(), nullptr);
+}
+
+CycleBenchOptions bench_options(
+    const BenchArguments& arguments, const Pair& pair, Progress& progress
+) {
+  CycleBenchOptions options;
+  options.prompts = arguments.prompts;
+  options.rounds = arguments.rounds;
+  options.prompt_rounds = std::min(arguments.prompt_rounds, arguments.rounds);
+  options.kv_type = pair.kv_type;
+  options.contexts = arguments.contexts;
+  const int64_t limit = pair.target->shape().context_length;
+  for (const std::vector<int64_t>* lengths : {&arguments.contexts, &arguments.prompts}) {
+    for (const int64_t length : *lengths) {
+      if (length > limit) {
+        throw Error(
+            ErrorKind::kInvalidArgument,
+            fmt::format(
+                "context {} is more than the {} positions of {}",
+                length,
+                limit,
+                arguments.pair.model
+            )
+        );
+      }
+    }
+  }
+  options.progress = [&progress, rounds = arguments.rounds](int round) {
+    progress.show(fmt::format("Round {} of {}", round, rounds));
+  };
+  if (!arguments.compare_command.empty()) {
+    options.compare_ms = [&arguments] {
+      return other_program_ms(arguments.compare_command, arguments.compare_pattern);
+    };
+  }
+  return options;
+}
+
+}  // namespace
+
+int bench(const BenchArguments& arguments) {
+  if (!arguments.compare_files.empty()) {
+    fmt::print(
+        "{}", compare_bench_files(arguments.compare_files.at(0), arguments.compare_files.at(1))
+    );
+    return 0;
+  }
+  std::unique_ptr<Ops> backend =
+      make_cpu_ops({.threads = arguments.pair.threads, .isa = arguments.pair.isa});
+  auto profiler_owner = std::make_unique<ProfilingOps>(std::move(backend));
+  ProfilingOps& profiler = *profiler_owner;
+  Pair pair = load_pair(arguments.pair, std::move(profiler_owner));
+  std::unique_ptr<DraftModel> drafter;
+  if (pair.draft_checkpoint != nullptr) {
+    pair.drafter.reset();  // the bench calls the draft model itself
+    drafter = load_draft_model(arguments.pair, pair);
+  }
+  const int threads =
+      arguments.pair.threads > 0 ? arguments.pair.threads : ThreadPool::usable_cpus();
+  ThreadPool pool(threads);
+  MachineProbe probe(cpu::choose_table(arguments.pair.isa).probe, pool);
+  Progress progress(!arguments.json);
+  const CycleBenchOptions options = bench_options(arguments, pair, progress);
+  const CycleReport report =
+      run_cycle_bench({*pair.target, drafter.get(), probe, profiler}, options);
+  progress.clear();
+  const BenchHeading heading = {
+      .model = arguments.pair.model,
+      .draft_model = arguments.pair.draft_model,
+      .backend = fmt::format("{}, {} threads", profiler.name(), threads),
+      .target_memory = pair.target->memory(),
+      .draft_memory = drafter != nullptr ? drafter->memory() : ModelMemory{},
+      .peak_resident_bytes = peak_resident_bytes()};
+  fmt::print("{}\n", arguments.json ? bench_json(heading, report) : bench_table(heading, report));
+  return 0;
+}
+
+}  // namespace octet::cli

@@ -1,0 +1,72 @@
+// The probes' loops, written once over the vector operations of an instruction set. Each ISA folder
+// includes this file in its own namespace after defining a struct `Probe` with: Integers, Floats
+// (register types), zero_integers(), load(pointer), combine(Integers, Integers), fold(Integers) ->
+// uint64_t, dot(sum, a, b), kDotOperations, ramp(), zero_floats(), multiply_add(sum, a, b), half(),
+// kFloatOperations, float_fold(Floats) -> uint64_t. No include guard by intent: it defines
+// functions in the including namespace.
+
+/// How far ahead of the reads the prefetches run; 2 KiB was the best of several on the reference
+/// machine.
+inline constexpr int64_t kPrefetchBytes = 2048;
+/// Independent chains: enough to hide the latency of two pipes.
+inline constexpr int kChains = 12;
+
+inline uint64_t probe_read(const std::byte* data, int64_t bytes, int streams) noexcept {
+  const int64_t stream_bytes = bytes / streams;
+  auto total = Probe::zero_integers();
+  for (int64_t at = 0; at < stream_bytes; at += 512) {
+    for (int stream = 0; stream < streams; ++stream) {
+      const std::byte* line = data + stream * stream_bytes + at;
+      for (int64_t i = 0; i < 512; i += 64) {
+        __builtin_prefetch(line + kPrefetchBytes + i);
+      }
+      for (int64_t i = 0; i < 512; i += static_cast<int64_t>(sizeof(typename Probe::Integers))) {
+        total = Probe::combine(total, Probe::load(line + i));
+      }
+    }
+  }
+  return Probe::fold(total);
+}
+
+inline int64_t probe_int8(int64_t operations) noexcept {
+  typename Probe::Integers sums[kChains];
+  for (auto& sum : sums) {
+    sum = Probe::zero_integers();
+  }
+  const auto a = Probe::ramp();
+  const auto b = Probe::ramp();
+  const int64_t rounds = operations / (Probe::kDotOperations * kChains) + 1;
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (auto& sum : sums) {
+      sum = Probe::dot(sum, a, b);
+    }
+  }
+  uint64_t result = 0;
+  for (const auto& sum : sums) {
+    result += Probe::fold(sum);
+  }
+  asm volatile("" : : "r"(result));  // the compiler must believe that somebody reads it
+  return rounds * Probe::kDotOperations * kChains;
+}
+
+inline int64_t probe_float(int64_t operations) noexcept {
+  typename Probe::Floats sums[kChains];
+  for (auto& sum : sums) {
+    sum = Probe::zero_floats();
+  }
+  const auto a = Probe::half();
+  const int64_t rounds = operations / (Probe::kFloatOperations * kChains) + 1;
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (auto& sum : sums) {
+      sum = Probe::multiply_add(sum, a, a);
+    }
+  }
+  uint64_t result = 0;
+  for (const auto& sum : sums) {
+    result += Probe::float_fold(sum);
+  }
+  asm volatile("" : : "r"(result));
+  return rounds * Probe::kFloatOperations * kChains;
+}
