@@ -44,7 +44,9 @@ struct TrainedPair {
 
 inline TrainedPair load_trained_pair(const std::string& directory) {
   TrainedPair pair;
-  pair.ops = make_cpu_ops({});
+  CpuOptions options;
+  options.threads = 1;  // results do not depend on it, and tests share the machine
+  pair.ops = make_cpu_ops(options);
   const auto checkpoint = open_checkpoint(directory + "bolt-tiny-bf16.gguf");
   pair.tokenizer = load_tokenizer(*checkpoint);
   pair.target = load_target(checkpoint, *pair.ops, {});
