@@ -431,8 +431,10 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
 
 /// CLI11 would only say that a command is missing.
 void refuse_unknown_command(const CLI::App& app, const std::vector<std::string>& list) {
-  if (!list.empty() && list.front().rfind('-', 0) != 0 &&
-      app.get_subcommand_no_throw(list.front()) == nullptr) {
+  const auto is_meant = [&](const CLI::App* command) {
+    return command->get_name() == list.front();
+  };
+  if (!list.empty() && list.front().rfind('-', 0) != 0 && app.get_subcommands(is_meant).empty()) {
     throw Error(
         ErrorKind::kInvalidArgument,
         fmt::format("there is no command '{}'; `octet --help` lists what there is", list.front())

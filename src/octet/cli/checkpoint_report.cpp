@@ -60,14 +60,29 @@ bool same_tokenizer(const Checkpoint& target, const Checkpoint& drafter) {
   return a != nullptr && b != nullptr && *a == *b;
 }
 
+/// Control characters as escapes, so that a value stays on its line and cannot command a terminal.
+std::string one_line(std::string_view text) {
+  std::string line;
+  for (const char character : text) {
+    const auto byte = static_cast<unsigned char>(character);
+    if (character == '\n') {
+      line += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      line += fmt::format("\\x{:02x}", byte);
+    } else {
+      line += character;
+    }
+  }
+  return line;
+}
+
 struct TextOfValue {
   template <typename T>
   std::string operator()(const T& value) const {
     return fmt::format("{}", value);
   }
   std::string operator()(const std::string& value) const {
-    std::string line = value.substr(0, kShownBytes);
-    std::replace(line.begin(), line.end(), '\n', ' ');
+    const std::string line = one_line(std::string_view(value).substr(0, kShownBytes));
     return value.size() > kShownBytes ? fmt::format("\"{}...\" {} bytes", line, value.size())
                                       : "\"" + line + "\"";
   }
@@ -79,7 +94,7 @@ struct TextOfValue {
   static std::string text_of_array(const std::vector<T>& values) {
     std::vector<std::string> shown;
     for (size_t i = 0; i < std::min(values.size(), kShownElements); ++i) {
-      shown.push_back(fmt::format("{}", static_cast<T>(values[i])));
+      shown.push_back(one_line(fmt::format("{}", static_cast<T>(values[i]))));
     }
     const std::string text = fmt::format("[{}", fmt::join(shown, ", "));
     return values.size() > kShownElements ? fmt::format("{}, ...] {} values", text, values.size())
@@ -144,15 +159,21 @@ PairReport check_pair_of(const Checkpoint& target, const Checkpoint& drafter) {
       fmt::to_string(theirs.mask_token),
       theirs.mask_token < ours.vocabulary
   ));
-  const std::string head = theirs.own_vocabulary
-                               ? fmt::format("an own head of {} rows", *theirs.own_vocabulary)
-                               : "none: the target's is used";
+  const LogicalTensor* own_head = drafter.find("output.weight");
   report.checks.push_back(check(
       "head",
       fmt::format("none, or {} rows", ours.vocabulary),
-      head,
-      !theirs.own_vocabulary || *theirs.own_vocabulary == ours.vocabulary
+      own_head != nullptr ? fmt::format("{} rows", own_head->rows()) : "none",
+      own_head == nullptr || own_head->rows() == ours.vocabulary
   ));
+  if (const auto vocabulary = drafter.metadata.find_integer("dflash.vocab_size")) {
+    report.checks.push_back(check(
+        "vocabulary",
+        fmt::to_string(ours.vocabulary),
+        fmt::to_string(*vocabulary),
+        *vocabulary == ours.vocabulary
+    ));
+  }
   if (drafter.metadata.contains("tokenizer.ggml.tokens") &&
       target.metadata.contains("tokenizer.ggml.tokens")) {
     const bool same = same_tokenizer(target, drafter);

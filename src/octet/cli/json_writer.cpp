@@ -84,7 +84,7 @@ void JsonWriter::separate() {
 
 void JsonWriter::append_escaped(std::string_view text) {
   text_ += '"';
-  for (const char character : text) {
+  for (const char character : replace_invalid_utf8(text)) {
     const auto byte = static_cast<unsigned char>(character);
     switch (character) {
       case '"':

@@ -104,27 +104,52 @@ class TokenPrinter {
  private:
   void print_events() {
     for (const ReplyEvent& event : events_) {
-      print(event.text, event.part);
-      if (event.complete && event.part == ReplyPart::kThinking && !hide_thinking_ &&
-          stream_ != nullptr) {
-        stream_->write("\n", origin_, TextStream::Part::kSpeech);
+      if (event.part == ReplyPart::kToolCall) {
+        print_tool_call(event);
+      } else {
+        print(event.text, event.part);
       }
+      if (event.complete) {
+        end_part(event.part);
+      }
+    }
+  }
+
+  void print_tool_call(const ReplyEvent& event) {
+    if (!in_tool_call_) {
+      in_tool_call_ = true;
+      reply_.tool_calls.emplace_back();
+      show("\n", TextStream::Part::kSpeech);
+    }
+    reply_.tool_calls.back() += event.text;
+    show(event.text, TextStream::Part::kSpeech);
+  }
+
+  void end_part(ReplyPart part) {
+    in_tool_call_ = false;
+    if (part == ReplyPart::kThinking && !hide_thinking_) {
+      show("\n", TextStream::Part::kSpeech);
     }
   }
 
   void print(const std::string& text, ReplyPart part) {
     const bool thinking = part == ReplyPart::kThinking;
     (thinking ? reply_.thinking : reply_.speech) += text;
-    if (stream_ != nullptr && !(thinking && hide_thinking_)) {
-      stream_->write(
-          text, origin_, thinking ? TextStream::Part::kThinking : TextStream::Part::kSpeech
-      );
+    if (!thinking || !hide_thinking_) {
+      show(text, thinking ? TextStream::Part::kThinking : TextStream::Part::kSpeech);
+    }
+  }
+
+  void show(std::string_view text, TextStream::Part part) {
+    if (stream_ != nullptr) {
+      stream_->write(text, origin_, part);
     }
   }
 
   ReplyParser parser_;
   bool hide_thinking_;
   bool raw_;
+  bool in_tool_call_ = false;
   Reply& reply_;
   TextStream* stream_;
   TextStream::Origin origin_ = TextStream::Origin::kTarget;

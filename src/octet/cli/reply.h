@@ -30,6 +30,7 @@ struct Reply {
   GenerateResult result;
   std::string speech;  // without thoughts and control tokens
   std::string thinking;
+  std::vector<std::string> tool_calls;  // raw: "call:name{...}"
 };
 
 class Replier {

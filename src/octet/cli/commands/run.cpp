@@ -78,6 +78,11 @@ void print_json(
   json.member("text", reply.result.text)
       .member("speech", reply.speech)
       .member("thinking", reply.thinking);
+  json.key("tool_calls").begin_array();
+  for (const std::string& call : reply.tool_calls) {
+    json.value(call);
+  }
+  json.end_array();
   json.member("finish", finish_reason_name(reply.result.finish)).key("prompt_ids").begin_array();
   for (const TokenId token : prompt) {
     json.value(token);

@@ -1,0 +1,113 @@
+// Greedy text of the shipped target against an independent engine, token by token, until the first
+// near-tie of the two best logits: there, and only there, two honest implementations may part.
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "octet/formats/json_value.h"
+#include "support/run_program.h"
+
+namespace octet::test {
+namespace {
+
+/// A lead below this can flip by the other engine's rounding of activations to 8 bits a block.
+constexpr double kNearTie = 0.35;
+
+const std::string kDirectory = OCTET_SOURCE_DIR "/tests/differential";
+
+const std::vector<std::string> kPrompts = {
+    "What is the capital of Finland?",
+    "What is a river?",
+    "Tell me a short story about a fox.",
+    "Give me a Python function that computes the factorial of a number.",
+    "I have a silver breastplate for you. What is it worth?",
+    "Start a 10 minute timer for the cake.",
+    "Explain attention in two sentences.",
+    "Do the little_dance move.",
+    "What is 12 plus 30?",
+    "Where is my order 4711?",
+    "Say these words backwards: apple, stone, lamp.",
+    "Give me the opening hours as JSON.",
+};
+
+struct Continuation {
+  std::vector<int64_t> prompt_ids;
+  std::vector<int64_t> ids;
+  std::vector<double> margins;
+};
+
+Continuation ours(const std::string& prompt) {
+  const ProgramResult result =
+      run_with_pair("run", {"-p", prompt, "--temp", "0", "-n", "96", "--json", "--margins"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const JsonValue json = parse_json(bytes_of(result.out));
+  Continuation continuation;
+  for (const JsonValue& id : *json.find_array("prompt_ids")) {
+    continuation.prompt_ids.push_back(id.integer().value());
+  }
+  for (const JsonValue& id : *json.find_array("ids")) {
+    continuation.ids.push_back(id.integer().value());
+  }
+  for (const JsonValue& margin : *json.find_array("margins")) {
+    continuation.margins.push_back(margin.number().value());
+  }
+  return continuation;
+}
+
+TEST(IndependentEngine, ContinuesPromptsWithTheSameTokens) {
+  if (!std::filesystem::exists(kDirectory + "/node_modules/@node-llama-cpp/linux-x64")) {
+    GTEST_SKIP() << "@node-llama-cpp/linux-x64 is not installed in " << kDirectory << " (npm ci)";
+  }
+  const TemporaryDirectory directory;
+  std::vector<Continuation> continuations;
+  std::string requests;
+  for (const std::string& prompt : kPrompts) {
+    continuations.push_back(ours(prompt));
+    requests += "{\"prompt_ids\":[" +
+                fmt::format("{}", fmt::join(continuations.back().prompt_ids, ",")) +
+                "],\"tokens\":96,\"stop_ids\":[1,6,14]}\n";
+  }
+  const std::string command = "cd " + shell_quoted(kDirectory) +
+                              " && node independent_engine.mjs " + shell_quoted(kPairTarget) +
+                              " <" + shell_quoted(directory.write("requests", requests)) + " >" +
+                              shell_quoted(directory.file("answers"));
+  ASSERT_EQ(
+      std::system(command.c_str()), 0
+  );  // NOLINT(concurrency-mt-unsafe): tests have one thread
+
+  std::istringstream answers(read_file(directory.file("answers")));
+  std::string line;
+  int64_t compared = 0;
+  int64_t parted = 0;
+  for (size_t i = 0; i < kPrompts.size(); ++i) {
+    SCOPED_TRACE(kPrompts[i]);
+    ASSERT_TRUE(std::getline(answers, line));
+    const JsonValue answer = parse_json(bytes_of(line));
+    const JsonArray& theirs = *answer.find_array("ids");
+    const Continuation& mine = continuations[i];
+    size_t at = 0;
+    while (at < mine.ids.size() && at < theirs.size() && mine.ids[at] == theirs[at].integer()) {
+      ++at;
+    }
+    compared += static_cast<int64_t>(at);
+    if (at < mine.ids.size() || at < theirs.size()) {
+      ++parted;
+      ASSERT_LT(at, mine.margins.size());
+      EXPECT_LT(mine.margins[at], kNearTie) << "they part at token " << at;
+    }
+  }
+  EXPECT_GE(compared, 100);
+  EXPECT_LE(parted, static_cast<int64_t>(kPrompts.size()) / 3)
+      << "near-ties cannot explain so many";
+}
+
+}  // namespace
+}  // namespace octet::test

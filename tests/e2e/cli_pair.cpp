@@ -1,0 +1,221 @@
+// The shipped pair through the program: text, drafting, JSON, stops, conversation, proof.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "octet/formats/json_value.h"
+#include "support/run_program.h"
+
+namespace octet::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kPrompt = "What is the capital of Finland?";
+
+JsonValue json_of(const ProgramResult& result) {
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return parse_json(bytes_of(result.out));
+}
+
+std::vector<int64_t> integers(const JsonValue& object, std::string_view name) {
+  std::vector<int64_t> values;
+  for (const JsonValue& value : *object.find_array(name)) {
+    values.push_back(value.integer().value());
+  }
+  return values;
+}
+
+TEST(Run, AnswersAndPipesTheTextAlone) {
+  const ProgramResult result = run_with_pair("run", {"-p", kPrompt, "--temp", "0", "--no-think"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "The capital of Finland is Helsinki.\n");
+  EXPECT_THAT(
+      result.err, AllOf(HasSubstr("tokens a step"), HasSubstr("peak resident"), HasSubstr("greedy"))
+  );
+}
+
+TEST(Run, TakesThePromptFromStandardInputOrAFile) {
+  const ProgramResult argument = run_with_pair("run", {"-p", kPrompt, "--temp", "0", "-q"});
+  EXPECT_EQ(run_with_pair("run", {"--temp", "0", "-q"}, kPrompt).out, argument.out);
+  const TemporaryDirectory directory;
+  EXPECT_EQ(
+      run_with_pair("run", {"-f", directory.write("prompt", kPrompt), "--temp", "0", "-q"}).out,
+      argument.out
+  );
+  EXPECT_EQ(argument.err, "");
+}
+
+TEST(Run, MarksDraftedTextAndNothingElseChanges) {
+  const std::vector<std::string> common = {"-p", kPrompt, "--temp", "0", "--no-think", "-q"};
+  std::vector<std::string> marked = common;
+  marked.insert(marked.end(), {"--marks", "text"});
+  std::string text = run_with_pair("run", marked).out;
+  EXPECT_THAT(text, AllOf(HasSubstr("\u2039"), HasSubstr("\u203A")));
+  for (const char* mark : {"\u2039", "\u203A"}) {
+    for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark)) {
+      text.erase(at, std::string(mark).size());
+    }
+  }
+  EXPECT_EQ(text, run_with_pair("run", common).out);
+  marked.back() = "color";
+  EXPECT_THAT(run_with_pair("run", marked).out, HasSubstr("\x1b[32m"));
+}
+
+TEST(Run, GivesTheSameTokensWithAndWithoutDraftingAndTheDrafter) {
+  for (const char* temperature : {"0", "1"}) {
+    const std::vector<std::string> common = {
+        "-p",
+        "Tell me a story about a fox.",
+        "--temp",
+        temperature,
+        "--seed",
+        "7",
+        "-n",
+        "80",
+        "--json"};
+    const JsonValue drafted = json_of(run_with_pair("run", common));
+    std::vector<std::string> off = common;
+    off.insert(off.end(), {"--draft-max", "0"});
+    const JsonValue plain = json_of(run_with_pair("run", off));
+    std::vector<std::string> alone = {"run", "-m", kPairTarget, "-t", "2"};
+    alone.insert(alone.end(), common.begin(), common.end());
+    const JsonValue without = json_of(run_octet(alone));
+    EXPECT_EQ(integers(drafted, "ids"), integers(plain, "ids"));
+    EXPECT_EQ(integers(drafted, "ids"), integers(without, "ids"));
+    EXPECT_EQ(*drafted.find_string("drafting"), "on");
+    EXPECT_THAT(*plain.find_string("drafting"), HasSubstr("--draft-max 0"));
+    EXPECT_THAT(*without.find_string("drafting"), HasSubstr("-md"));
+    EXPECT_GT(drafted.find("acceptance")->find_integer("accepted").value(), 0);
+    EXPECT_EQ(plain.find("acceptance")->find_integer("drafted").value(), 0);
+  }
+}
+
+TEST(Run, JsonIsCompleteAndConsistent) {
+  const JsonValue json = json_of(
+      run_with_pair("run", {"-p", kPrompt, "--temp", "0", "--no-think", "--json", "--margins"})
+  );
+  EXPECT_EQ(*json.find_string("speech"), "The capital of Finland is Helsinki.");
+  EXPECT_EQ(*json.find_string("finish"), "stop_token");
+  const size_t count = json.find_array("ids")->size();
+  EXPECT_EQ(json.find_array("drafted")->size(), count);
+  ASSERT_EQ(json.find_array("margins")->size(), count);
+  for (const JsonValue& margin : *json.find_array("margins")) {
+    EXPECT_GE(margin.number().value(), 0.0);
+  }
+  EXPECT_GT(json.find("memory")->find_integer("peak_resident_bytes").value(), 0);
+}
+
+TEST(Run, StopStringsEndTheTextBeforeThem) {
+  const ProgramResult result =
+      run_with_pair("run", {"-p", kPrompt, "--temp", "0", "--no-think", "-q", "--stop", "Finland"});
+  EXPECT_EQ(result.out, "The capital of \n");
+}
+
+TEST(Run, LimitIsExact) {
+  for (const int limit : {1, 2, 5, 9}) {
+    const JsonValue json = json_of(run_with_pair(
+        "run", {"-p", "Tell me a story.", "--temp", "0", "--json", "-n", std::to_string(limit)}
+    ));
+    EXPECT_EQ(json.find_array("ids")->size(), static_cast<size_t>(limit));
+    EXPECT_EQ(*json.find_string("finish"), "length");
+  }
+}
+
+TEST(Run, RawPromptIsContinuedAsItIs) {
+  const JsonValue json = json_of(run_with_pair(
+      "run",
+      {"--raw",
+       "-p",
+       "<|turn>user\nWhat is the capital of Finland?<turn|>\n<|turn>model\n",
+       "--temp",
+       "0",
+       "--json"}
+  ));
+  EXPECT_EQ(integers(json, "prompt_ids").front(), 2);  // begin of text, once
+  EXPECT_THAT(*json.find_string("text"), HasSubstr("Helsinki"));
+}
+
+TEST(Run, UserTextNeverBecomesControlTokens) {
+  const JsonValue json = json_of(
+      run_with_pair("run", {"-p", "<turn|><|turn>model", "--temp", "0", "--json", "-n", "1"})
+  );
+  int64_t turns = 0;
+  for (const int64_t id : integers(json, "prompt_ids")) {
+    turns += id == 5 ? 1 : 0;  // <|turn>
+  }
+  EXPECT_LE(turns, 3);  // system, user, model: none from the text
+}
+
+TEST(Run, ComparesWithPlainDecoding) {
+  const ProgramResult result =
+      run_with_pair("run", {"-p", kPrompt, "--temp", "0", "--compare", "2"});
+  EXPECT_THAT(
+      result.err,
+      AllOf(HasSubstr("against plain"), HasSubstr("same text"), Not(HasSubstr("DIFFERENT")))
+  );
+}
+
+TEST(Chat, RemembersResetsAndSumsUp) {
+  const ProgramResult result = run_with_pair(
+      "chat",
+      {"--temp", "0", "--no-think"},
+      kPrompt + "\n/nonsense\nWhat is a river?\n/reset\n" + kPrompt + "\n/quit\nunread\n"
+  );
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(
+      result.out, AllOf(HasSubstr("Helsinki"), HasSubstr("A river is"), Not(HasSubstr("unread")))
+  );
+  EXPECT_THAT(
+      result.err,
+      AllOf(HasSubstr("3 replies"), HasSubstr("there is no /nonsense"), HasSubstr("by position"))
+  );
+}
+
+TEST(Inspect, DescribesThePairAsTextAndJson) {
+  const ProgramResult text = run_octet({"inspect", kPairTarget, kPairDrafter, "--tensors"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(
+      text.out,
+      AllOf(
+          HasSubstr("gemma4.block_count"),
+          HasSubstr("Q8_0"),
+          HasSubstr("blk.5.proj.weight"),
+          HasSubstr("K/V per token"),
+          HasSubstr("hidden size        expected 256, found 256: fits")
+      )
+  );
+  const JsonValue json =
+      json_of(run_octet({"inspect", kPairTarget, kPairDrafter, "--json", "--check-tensors"}));
+  EXPECT_EQ(json.find_array("checkpoints")->size(), 2U);
+  EXPECT_EQ((*json.find_array("checkpoints"))[0].find_integer("parameters"), 5661286);
+  EXPECT_TRUE((*json.find_array("pairs"))[0].find_boolean("fits").value());
+}
+
+TEST(Verify, ProvesThePairAtBothTemperatures) {
+  const ProgramResult result = run_with_pair("verify", {"-n", "24"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("identical"), HasSubstr("dflash"), HasSubstr("oracle")));
+}
+
+TEST(Verify, ProvesPublicPrompts) {
+  const std::string prompts = OCTET_SHARED_DIR "/data/prompts/mt_bench.jsonl";
+  if (!std::filesystem::exists(prompts)) {
+    GTEST_SKIP() << prompts << " is not there";
+  }
+  const JsonValue json =
+      json_of(run_with_pair("verify", {"--prompts", prompts, "--limit", "2", "-n", "24", "--json"})
+      );
+  EXPECT_TRUE(json.find_boolean("identical").value());
+  EXPECT_EQ(json.find_integer("prompts"), 4);  // two at each temperature
+  EXPECT_GT(json.find_integer("accepted").value(), 0);
+}
+
+}  // namespace
+}  // namespace octet::test

@@ -1,0 +1,132 @@
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "octet/base/error.h"
+#include "octet/cli/arguments.h"
+
+namespace octet::cli {
+namespace {
+
+template <typename T>
+T parse_as(const std::vector<std::string>& arguments) {
+  return std::get<T>(parse_arguments(arguments));
+}
+
+TEST(Arguments, FamiliarFlagsOfRun) {
+  const auto run = parse_as<RunArguments>(
+      {"run",
+       "-m",
+       "t",
+       "-md",
+       "d",
+       "-p",
+       "x",
+       "-n",
+       "9",
+       "-c",
+       "77",
+       "-t",
+       "3",
+       "--temp",
+       "0.5",
+       "--top-k",
+       "4",
+       "--top-p",
+       "0.9",
+       "--min-p",
+       "0.1",
+       "--seed",
+       "18446744073709551615",
+       "--draft-max",
+       "0",
+       "--kv-type",
+       "f32",
+       "--stop",
+       "a",
+       "--stop",
+       "b c",
+       "--logit-bias",
+       "3=-1"}
+  );
+  EXPECT_EQ(run.pair.model, "t");
+  EXPECT_EQ(run.pair.draft_model, "d");
+  EXPECT_EQ(run.prompt, "x");
+  EXPECT_EQ(run.reply.max_tokens, 9);
+  EXPECT_EQ(run.pair.context, 77);
+  EXPECT_EQ(run.pair.threads, 3);
+  EXPECT_FLOAT_EQ(run.reply.sampling.temperature.value(), 0.5F);
+  EXPECT_EQ(run.reply.sampling.top_k, 4);
+  EXPECT_FLOAT_EQ(run.reply.sampling.top_p.value(), 0.9F);
+  EXPECT_FLOAT_EQ(run.reply.sampling.min_p.value(), 0.1F);
+  EXPECT_EQ(run.reply.sampling.seed, UINT64_MAX);
+  EXPECT_EQ(run.reply.draft_max, 0);
+  EXPECT_EQ(run.pair.kv_type, KvType::kF32);
+  EXPECT_EQ(run.reply.stop_strings, (std::vector<std::string>{"a", "b c"}));
+  EXPECT_EQ(run.reply.sampling.logit_bias, (std::vector<std::string>{"3=-1"}));
+}
+
+TEST(Arguments, WhatIsNotSaidStaysUnset) {
+  const auto run = parse_as<RunArguments>({"run", "--model", "t"});
+  EXPECT_FALSE(run.prompt.has_value());
+  EXPECT_FALSE(run.reply.sampling.temperature.has_value());
+  EXPECT_FALSE(run.reply.sampling.seed.has_value());
+  EXPECT_FALSE(run.reply.draft_max.has_value());
+  EXPECT_FALSE(run.pair.embedding_scale.has_value());
+  EXPECT_EQ(run.pair.kv_type, KvType::kBF16);
+}
+
+TEST(Arguments, SpellingsOfTheDrafter) {
+  for (const std::vector<std::string>& spelling :
+       {std::vector<std::string>{"-md", "d"},
+        {"-md=d"},
+        {"--draft-model", "d"},
+        {"--draft-model=d"}}) {
+    std::vector<std::string> arguments = {"chat", "-m", "t"};
+    arguments.insert(arguments.end(), spelling.begin(), spelling.end());
+    EXPECT_EQ(parse_as<ChatArguments>(arguments).pair.draft_model, "d");
+  }
+}
+
+TEST(Arguments, TextThatLooksLikeAFlagIsAValueAfterAnEqualsSign) {
+  EXPECT_EQ(parse_as<RunArguments>({"run", "-m", "t", "--prompt=--help me"}).prompt, "--help me");
+}
+
+TEST(Arguments, EmbeddingScaleIsANumberOrAuto) {
+  EXPECT_FLOAT_EQ(
+      parse_as<RunArguments>({"run", "-m", "t", "--embedding-scale", "16"})
+          .pair.embedding_scale.value(),
+      16.0F
+  );
+  EXPECT_FALSE(parse_as<RunArguments>({"run", "-m", "t", "--embedding-scale", "auto"})
+                   .pair.embedding_scale.has_value());
+  for (const char* bad : {"-1", "0", "16x", ""}) {
+    EXPECT_THROW(
+        parse_arguments(std::vector<std::string>{"run", "-m", "t", "--embedding-scale", bad}), Error
+    ) << bad;
+  }
+}
+
+TEST(Arguments, SynthPresetsAndRecipes) {
+  const auto synth = parse_as<SynthArguments>(
+      {"synth", "--preset", "bolt-e4b", "--kind", "drafter", "--type", "q4_1", "-o", "x"}
+  );
+  EXPECT_EQ(synth.preset, SynthPreset::kBoltE4b);
+  EXPECT_EQ(synth.kind, SynthKind::kDrafter);
+  EXPECT_EQ(synth.recipe, SynthRecipe::kQ4_1);
+}
+
+TEST(Arguments, ErrorsAreOneLine) {
+  try {
+    parse_arguments(std::vector<std::string>{"run", "--nonsense"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace octet::cli
