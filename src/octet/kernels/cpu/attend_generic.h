@@ -63,6 +63,7 @@ class AttendGroup {
   using Element = typename Columns::Element;
   static constexpr int64_t kLanes = 16;
   static constexpr int64_t kPair = 32;  // columns of two vectors
+  static constexpr int64_t kCacheLine = 64 / sizeof(Element);
   static constexpr int kQueries = L::kScoreQueries;
   static constexpr int kKeys = L::kScoreKeys;
   /// Keys whose rows stay in the first-level cache while all queries pass over them. Divides
@@ -77,21 +78,22 @@ class AttendGroup {
 
   void run() {
     for_blocks([this](KeyRange block) {
-      const Element* keys = rows_of(t_.keys, block);
-      for (int64_t q = 0; q < t_.count; q += L::kScoreQueries) {
-        score(q, clip(united(q, L::kScoreQueries), block), keys - block.begin * t_.head_dim);
+      const Element* keys = rows_of(t_.keys, block) - block.begin * t_.head_dim;
+      const Element* values = rows_of(t_.values, block) - block.begin * t_.head_dim;
+      for (int64_t q = 0; q < t_.count; q += kQueries) {
+        score(q, clip(united(q, kQueries), block), keys, q == 0 ? values : nullptr);
       }
     });
     for (int64_t q = 0; q < t_.count; ++q) {
       normalise(q);
     }
-    std::memset(
-        t_.out.weighted, 0, static_cast<size_t>(t_.count * width_) * sizeof(*t_.out.weighted)
-    );
+    for (int64_t i = 0; i < t_.count * width_; i += kLanes) {
+      L::store(t_.out.weighted + i, L::set(0.0F));
+    }
     for_blocks([this](KeyRange block) {
-      const Element* values = rows_of(t_.values, block);
+      const Element* values = rows_of(t_.values, block) - block.begin * t_.head_dim;
       for (int64_t q = 0; q < t_.count; q += L::kSumQueries) {
-        add_values(q, block, values - block.begin * t_.head_dim);
+        add_values(q, block, values);
       }
     });
   }
@@ -134,15 +136,27 @@ class AttendGroup {
     return Columns::load(padded);
   }
 
-  /// Scores of kScoreQueries queries at `positions`; `keys` is where position 0 would be.
-  void score(int64_t query, KeyRange positions, const Element* keys) {
+  /// Scores of kScoreQueries queries at `positions`; `keys` is where position 0 would be. Values of
+  /// the same positions are asked for meanwhile, unless null: their rows are read in pieces later,
+  /// which no hardware prefetcher follows.
+  void score(int64_t query, KeyRange positions, const Element* keys, const Element* values) {
     for (int64_t p = positions.begin; p < positions.end; p += kKeys) {
       const Element* rows[kKeys];
-      for (int k = 0; k < kKeys;
-           ++k) {  // past the end: the last key again, the score is overwritten or unused
-        rows[k] = keys + std::min(p + k, positions.end - 1) * t_.head_dim;
+      for (int k = 0; k < kKeys; ++k) {
+        // Past the end: the last key again, whose score is overwritten or unused.
+        const int64_t row = std::min(p + k, positions.end - 1) * t_.head_dim;
+        rows[k] = keys + row;
+        if (values != nullptr) {
+          prefetch_row(values + row);
+        }
       }
       score_tile(query, rows, t_.scores + query * kAttendScoreStride + (p - t_.group_begin));
+    }
+  }
+
+  void prefetch_row(const Element* row) const {
+    for (int64_t c = 0; c < t_.head_dim; c += kCacheLine) {
+      __builtin_prefetch(row + c, 0, 2);  // to the second level
     }
   }
 
@@ -180,17 +194,11 @@ class AttendGroup {
   }
 
   void store_scores(const Floats (&sums)[kQueries][kKeys], float* scores) {
-    if constexpr (requires { L::sums(sums); }) {
-      float scaled[kQueries][kKeys];
-      L::store(&scaled[0][0], L::mul(L::sums(sums), L::set(t_.scale)));
-      for (int q = 0; q < kQueries; ++q) {
-        std::memcpy(scores + q * kAttendScoreStride, scaled[q], sizeof(scaled[q]));
-      }
-    } else {
-      for (int q = 0; q < kQueries; ++q) {
-        for (int k = 0; k < kKeys; ++k) {
-          scores[q * kAttendScoreStride + k] = L::sum(sums[q][k]) * t_.scale;
-        }
+    float products[kQueries][kKeys];
+    L::sums(sums, products);
+    for (int q = 0; q < kQueries; ++q) {
+      for (int k = 0; k < kKeys; ++k) {
+        scores[q * kAttendScoreStride + k] = products[q][k] * t_.scale;
       }
     }
   }

@@ -114,6 +114,17 @@ struct QuadLanes {
     return (four[0] + four[2]) + (four[1] + four[3]);
   }
 
+  /// `sum` of each accumulator of a tile of scores.
+  static void sums(
+      const Floats (&x)[kScoreQueries][kScoreKeys], float (&out)[kScoreQueries][kScoreKeys]
+  ) {
+    for (int q = 0; q < kScoreQueries; ++q) {
+      for (int k = 0; k < kScoreKeys; ++k) {
+        out[q][k] = sum(x[q][k]);
+      }
+    }
+  }
+
   static Raw load_raw(const uint16_t* from) {
     Raw raw;
     std::memcpy(&raw, from, sizeof(raw));

@@ -91,6 +91,20 @@ struct VectorLanes {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
   }
 
+  static void sums(const Floats (&x)[2][2], float (&out)[2][2]) {
+    const __m256 four_0 = four_lanes(x[0]);
+    const __m256 four_1 = four_lanes(x[1]);
+    const __m256 two = _mm256_add_ps(
+        _mm256_shuffle_ps(four_0, four_1, 0x44), _mm256_shuffle_ps(four_0, four_1, 0xEE)
+    );
+    // 128-bit block k: [x[0][k], x[1][k], ...]
+    const __m256 by_key =
+        _mm256_add_ps(_mm256_shuffle_ps(two, two, 0x88), _mm256_shuffle_ps(two, two, 0xDD));
+    const __m128 by_query =
+        _mm_unpacklo_ps(_mm256_castps256_ps128(by_key), _mm256_extractf128_ps(by_key, 1));
+    _mm_storeu_ps(&out[0][0], by_query);
+  }
+
   static Raw load_raw(const uint16_t* from) {
     const auto* words = reinterpret_cast<const __m256i*>(from);
     return {_mm256_loadu_si256(words), _mm256_loadu_si256(words + 1)};
@@ -112,6 +126,15 @@ struct VectorLanes {
   static __m256i first(int64_t count) {
     return _mm256_cmpgt_epi32(
         _mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)
+    );
+  }
+  /// 128-bit block k: x[k] after two halvings.
+  static __m256 four_lanes(const Floats (&x)[2]) {
+    const __m256 eight_0 = _mm256_add_ps(x[0].low, x[0].high);
+    const __m256 eight_1 = _mm256_add_ps(x[1].low, x[1].high);
+    return _mm256_add_ps(
+        _mm256_permute2f128_ps(eight_0, eight_1, 0x20),
+        _mm256_permute2f128_ps(eight_0, eight_1, 0x31)
     );
   }
   static __m256 power_of_two(__m256i n) {

@@ -49,9 +49,7 @@ struct VectorLanes {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
   }
 
-  /// The sums of the 4 x 4 accumulators at once, in the order of `sum`: lane 4 * q + k is that of
-  /// x[q][k].
-  static Floats sums(const Floats (&x)[4][4]) {
+  static void sums(const Floats (&x)[4][4], float (&out)[4][4]) {
     const __m512 two_01 = add_pairs(four_lanes(x[0]), four_lanes(x[1]));
     const __m512 two_23 = add_pairs(four_lanes(x[2]), four_lanes(x[3]));
     // 128-bit block k has the sums of x[0..3][k].
@@ -60,7 +58,7 @@ struct VectorLanes {
     );
     const __m512i transpose =
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return _mm512_permutexvar_ps(transpose, by_key);
+    store(&out[0][0], _mm512_permutexvar_ps(transpose, by_key));
   }
 
   static Raw load_raw(const uint16_t* from) { return _mm512_loadu_si512(from); }
