@@ -1,23 +1,27 @@
 // Activations as the tile kernels read them, and how they are rounded: the numeric contract of the
 // products.
 //
-//  kind          weights                              activations become
-//  kF32          F32 F16 BF16                         float32 as given
-//  kInt8Per32    Q8_0 Q4_0 Q4_1 Q5_0 Q5_1             per 32 values: scale = amax / 127, q = rne(x
-//  * (127 / amax)); all
-//                IQ4_NL MXFP4 NVFP4                   zero when 127 / amax is not finite
-//  kInt8Per256   Q4_K Q5_K Q6_K IQ4_XS                the same per 256 values
+//  kind         weights                               activations become
+//  kF32         F32 F16 BF16                          float32 as given
+//  kInt8Per32   Q8_0 Q4_0 Q4_1 Q5_0 Q5_1              int8 with one scale per 32 values
+//               IQ4_NL MXFP4 NVFP4
+//  kInt8Per256  Q4_K Q5_K Q6_K IQ4_XS                 int8 with one scale per 256 values
 //
-//  Then, for each (row, output): products of integers are summed exactly inside a group that shares
-//  one weight scale; group sums enter the float32 sum in ascending order along K. Float weights:
-//  one multiply-add a value in ascending order inside a chunk of 256, chunk sums in ascending
-//  order. The NVFP4 global scale multiplies the final sum. Sets with fused multiply-add use it
-//  everywhere, the portable set on machines without it rounds twice. MXFP4's smallest scale, 2^-128
-//  (exponent byte 0), counts as zero.
+//  scale = amax / 127, code = x * (127 / amax) rounded to nearest, ties to even; codes are zero
+//  when 127 / amax is not finite.
+//
+// For each (row, output): products of integers are summed exactly inside a group that shares one
+// weight scale; group sums enter the float32 sum in ascending order along K. In super-blocks of 256
+// the groups' sums times their scales are summed first, minimums are subtracted, and the activation
+// scale comes last. Float weights: inside a chunk of 256 values one multiply-add a value, even and
+// odd ones in a sum each; chunk sums in ascending order. The NVFP4 global scale multiplies the
+// final sum. Sets with fused multiply-add use it everywhere, the portable set on machines without
+// it rounds twice. MXFP4's smallest scale, 2^-128 (exponent byte 0), counts as zero.
 //
 // Rows lie interleaved in groups of M = up to group_rows: four values of row 0, of row 1, ..., then
 // the next four. A chunk's codes, scales and sums form one record, so that a kernel needs one
-// pointer and constant offsets. Invariant: a record of a row has the same contents whatever M is.
+// pointer and constant offsets.
+// Invariant: a record of a row has the same contents whatever M is.
 #pragma once
 
 #include <cstdint>

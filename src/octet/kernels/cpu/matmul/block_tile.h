@@ -26,6 +26,7 @@ struct AffineBlockFamily {
       sum[m] = Lanes::load(chunk.sums_of(m, half, lane));
     }
     for (int b = 0; b < blocks; ++b) {
+      prefetch_share<Lanes, dtype, 8, half>(chunk, lane, b);
       typename Lanes::Int dot[M];
       OCTET_UNROLL
       for (int m = 0; m < M; ++m) {
@@ -110,6 +111,7 @@ struct SignedBlockFamily {
       sum[m] = Lanes::load(chunk.sums_of(m, half, lane));
     }
     for (int b = 0; b < blocks; ++b) {
+      prefetch_share<Lanes, dtype, 8, half>(chunk, lane, b);
       const std::byte* activations = chunk.record + 32 * b * M;
       const std::byte* scales = chunk.record + Record::scales_offset(M, blocks) + 4 * b * M;
       const std::byte* codes = chunk.tile + b * BlockTile::code_bytes(dtype) + 4 * lane +

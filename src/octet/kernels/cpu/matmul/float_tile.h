@@ -23,6 +23,7 @@ struct FloatFamily {
     const std::byte* activations = chunk.record;
     const int first_row = half * kHalfRows + lane;
     for (int k = 0; k < chunk.values; k += 2) {
+      prefetch_share<Lanes, dtype, kChunkValues / 2, half>(chunk, lane, k / 2);
       const auto [w0, w1] = load_pair<Lanes>(chunk, k, first_row);
       OCTET_UNROLL
       for (int m = 0; m < M; ++m) {

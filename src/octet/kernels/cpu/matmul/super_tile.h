@@ -45,6 +45,7 @@ struct AffineSuperFamily {
       block[m] = Lanes::zero();
     }
     for (int group = 0; group < 8; ++group) {
+      prefetch_share<Lanes, dtype, 8, half>(chunk, lane, group);
       Int dot[M];
       OCTET_UNROLL
       for (int m = 0; m < M; ++m) {
@@ -147,6 +148,7 @@ struct SixBitFamily {
       block[m] = Lanes::zero();
     }
     for (int group = 0; group < 16; ++group) {
+      prefetch_share<Lanes, kDType, 16, half>(chunk, lane, group);
       typename Lanes::Int dot[M];
       OCTET_UNROLL
       for (int m = 0; m < M; ++m) {
@@ -195,6 +197,7 @@ struct LevelSuperFamily {
       block[m] = Lanes::zero();
     }
     for (int group = 0; group < 8; ++group) {
+      prefetch_share<Lanes, kDType, 8, half>(chunk, lane, group);
       typename Lanes::Int dot[M];
       OCTET_UNROLL
       for (int m = 0; m < M; ++m) {

@@ -36,11 +36,28 @@ struct ChunkProduct {
   const std::byte* record = nullptr;  // the chunk's activations
   int values = 0;
   float* sums = nullptr;  // [M, kTileRows]
+  /// Weights to ask the memory for during this chunk; null when an earlier group of rows did.
+  const std::byte* ahead = nullptr;
 
   float* sums_of(int row, int half, int lane) const {
     return sums + row * kTileRows + half * kHalfRows + lane;
   }
 };
+
+/// Asks for the share of `ahead` that belongs to step `step` of `steps` steps of one accumulate().
+/// Spread over the work: all lines at once would fill the miss buffers and stop the arithmetic.
+template <typename Lanes, DType dtype, int steps, int half>
+OCTET_INLINE void prefetch_share(const ChunkProduct& chunk, int lane, int step) {
+  constexpr int kSteps = kTileRows / Lanes::kLanes * steps;
+  constexpr int kLines = (chunk_bytes(dtype, kChunkValues) / 64 + kSteps - 1) / kSteps;
+  if (chunk.ahead != nullptr) {
+    const int all_steps = (half * kHalfRows + lane) / Lanes::kLanes * steps + step;
+    OCTET_UNROLL
+    for (int i = 0; i < kLines; ++i) {
+      __builtin_prefetch(chunk.ahead + 64 * (all_steps * kLines + i));
+    }
+  }
+}
 
 using MultiplyChunk = void (*)(const ChunkProduct&) noexcept;
 
@@ -91,9 +108,9 @@ constexpr std::array<MultiplyChunk, sizeof...(indices)> chunk_table(
   return {&multiply_chunk<Lanes, Family, indices + 1>...};
 }
 
-/// Bytes ahead of the current chunk that a tile's pass asks the memory for. Set by the tile sweep
-/// in docs/kernels.md.
-inline constexpr int kPrefetchBytes = 4096;
+/// How far ahead of the current chunk the memory is asked for weights. Set by the sweep in
+/// docs/kernels.md.
+inline constexpr int kPrefetchBytes = 8192;
 
 /// The MultiplyTile of a family. Chunks outside, row groups inside: a chunk's weights come from
 /// memory once and stay in the first-level cache while all rows use them.
@@ -107,9 +124,6 @@ void multiply_tile(const TileProduct& product) noexcept {
   for (int64_t chunk = 0; chunk < chunk_count(product.cols); ++chunk) {
     const int values = chunk_values(product.cols, chunk);
     const int bytes = chunk_bytes(Family::kDType, values);
-    for (int offset = 0; offset < bytes; offset += 64) {
-      __builtin_prefetch(tile + kPrefetchBytes + offset);
-    }
     for (int64_t row = 0; row < product.rows; row += Lanes::kGroupRows) {
       const int rows = static_cast<int>(std::min<int64_t>(Lanes::kGroupRows, product.rows - row));
       const std::byte* group = product.activations + row / Lanes::kGroupRows * product.group_bytes;
@@ -117,7 +131,8 @@ void multiply_tile(const TileProduct& product) noexcept {
           {tile,
            group + chunk * activation_chunk_bytes(kKind, rows, kChunkValues),
            values,
-           product.sums + row * kTileRows}
+           product.sums + row * kTileRows,
+           row == 0 ? tile + kPrefetchBytes : nullptr}
       );
     }
     tile += bytes;

@@ -6,8 +6,9 @@
 // may be shorter). One vector lane is one output row: four consecutive values along K of one row
 // are neighbours (one 4-byte lane of a byte dot product), so that a broadcast of four activation
 // values meets sixteen rows at once. Rows 0..15 are half 0, rows 16..31 half 1. In 4-bit types both
-// halves share a byte: half 0 in the low nibble, half 1 in the high one. Invariant: a tile has
-// exactly the bytes of the 32 file rows that it replaces (but for rounding up to 64).
+// halves share a byte: half 0 in the low nibble, half 1 in the high one.
+// Invariant: a tile has exactly the bytes of the 32 file rows that it replaces, but for rounding up
+// to 64 and for IQ4_XS, whose scales take whole bytes (1.5 % more).
 #pragma once
 
 #include <algorithm>
@@ -35,10 +36,10 @@ struct FloatTile {
 };
 
 /// Types with one scale per 32 values or finer. `blocks` = blocks of 32 in the chunk, 1..8.
-///   codes     Q8_0: [block][half][8][16 rows][4] bytes; all others: [block][8][16 rows][4] nibble
-///   pairs fifth     Q5_*: [block][half][16 rows][4] bytes, bit g belongs to code vector g of the
-///   block scales    f16 [block][32]; MXFP4: exponent bytes [block][32]; NVFP4: E4M3 bytes
-///   [block][2][32] minimums  Q4_1, Q5_1: f16 [block][32]
+///   codes     [block][8][16 rows][4] nibble pairs; Q8_0: [block][half][8][16 rows][4] bytes
+///   fifth     Q5_*: [block][half][16 rows][4] bytes, bit g belongs to code vector g of the block
+///   scales    f16 [block][32]; MXFP4: exponent bytes [block][32]; NVFP4: E4M3 [block][2][32]
+///   minimums  Q4_1, Q5_1: f16 [block][32]
 struct BlockTile {
   static constexpr int code_bytes(DType dtype) { return dtype == DType::kQ8_0 ? 1024 : 512; }
   static constexpr int fifth_bytes(DType dtype) {
@@ -65,10 +66,9 @@ struct BlockTile {
 /// Q4_K and Q5_K, one chunk = one super-block = eight groups of 32:
 ///   codes     [group][8][16 rows][4] nibble pairs
 ///   fifth     Q5_K: [group][half][16 rows][4] bytes, bit g belongs to code vector g of the group
-///   scales    [half][3][16 rows][4]: bytes S0 S1 T of group j = 0..3 hold, in their low 6 bits,
-///   scale j, scale j + 4 and
-///             minimum j; their top two bits are, in that order, bits 1-0, 3-2 and 5-4 of minimum j
-///             + 4
+///   scales    [half][3][16 rows][4] bytes S0 S1 T; byte j = 0..3 of a row holds in its low 6 bits
+///             scale j, scale j + 4 and minimum j, and in its top two bits
+///             bits 1-0, 3-2 and 5-4 of minimum j + 4
 ///   d, dmin   f16 [32] each
 struct AffineSuperTile {
   static constexpr int fifth_offset() { return 4096; }
@@ -80,9 +80,8 @@ struct AffineSuperTile {
 
 /// Q6_K, one chunk = sixteen groups of 16 = four code vectors c0..c3 each, in three vectors of
 /// bytes per half:
-///   codes     [half][group][3][16 rows][4]: low 6 bits c0, c1, c2; top two bits are, in that
-///   order, bits 5-4, 3-2 and
-///             1-0 of c3
+///   codes     [half][group][3][16 rows][4] bytes: c0, c1, c2 in the low 6 bits, and in the top two
+///             bits 5-4, 3-2 and 1-0 of c3
 ///   scales    i8 [group][32]
 ///   d         f16 [32]
 struct SixBitTile {
