@@ -1,7 +1,6 @@
 // Files of the GGUF writer, read by an independent reader: npm's @huggingface/gguf.
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -35,7 +34,7 @@ TEST(NpmGguf, ReadsOurFiles) {
   if (!std::filesystem::exists(kDirectory + "/node_modules/@huggingface/gguf")) {
     GTEST_SKIP() << "@huggingface/gguf is not installed in " << kDirectory << " (npm install)";
   }
-  if (std::system("node --version >/dev/null 2>&1") != 0) {
+  if (output_of("node --version 2>/dev/null").empty()) {
     GTEST_SKIP() << "node is not installed";
   }
   const test::TemporaryDirectory directory;

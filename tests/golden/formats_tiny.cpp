@@ -95,9 +95,9 @@ TEST_F(TinyCheckpoints, TargetShapes) {
     EXPECT_EQ(checkpoint->architecture(), "gemma4");
     EXPECT_EQ(checkpoint->metadata.integer("gemma4.vocab_size"), 2048);
     EXPECT_EQ(checkpoint->at("token_embd.weight").shape, (Integers{2048, 256}));
-    EXPECT_EQ(checkpoint->at("per_layer_token_embd.weight").shape, (Integers{2048, 12 * 64}));
-    EXPECT_EQ(checkpoint->at("blk.5.attn_q.weight").shape, (Integers{8 * 64, 256}));
-    EXPECT_EQ(checkpoint->at("blk.4.attn_k.weight").shape, (Integers{2 * 32, 256}));
+    EXPECT_EQ(checkpoint->at("per_layer_token_embd.weight").shape, (Integers{2048, 768}));
+    EXPECT_EQ(checkpoint->at("blk.5.attn_q.weight").shape, (Integers{512, 256}));
+    EXPECT_EQ(checkpoint->at("blk.4.attn_k.weight").shape, (Integers{64, 256}));
     EXPECT_EQ(checkpoint->find("blk.6.attn_k.weight"), nullptr);
     EXPECT_EQ(
         checkpoint->metadata.find_integers("gemma4.attention.sliding_window_pattern"),

@@ -77,6 +77,7 @@ struct HfTensor {
 
 void write_safetensors(const std::string& path, const std::vector<HfTensor>& tensors) {
   std::vector<SafetensorsSpec> specs;
+  specs.reserve(tensors.size());
   for (const HfTensor& tensor : tensors) {
     specs.push_back({tensor.name, "F32", tensor.shape});
   }
@@ -85,6 +86,67 @@ void write_safetensors(const std::string& path, const std::vector<HfTensor>& ten
     writer.write_tensor(tensor.name, tensor.data);
   }
   writer.finish();
+}
+
+/// The tensors of `model` under Hugging Face names, now and then with a head copy and towers.
+std::vector<HfTensor> hf_tensors(
+    const Checkpoint& model,
+    const Metadata& canonical,
+    const std::string& prefix,
+    RandomNumbers& random
+) {
+  std::vector<HfTensor> tensors;
+  for (const ExpectedTensor& expected : expected_tensors(canonical)) {
+    if (const LogicalTensor* tensor = model.find(expected.name)) {
+      const bool is_head = expected.name == "output.weight";
+      const std::string name = (is_head ? "" : prefix) + expected.hf_name;
+      tensors.push_back({name, tensor->shape, tensor->data});
+    }
+  }
+  const LogicalTensor& embedding = model.at("token_embd.weight");
+  if (model.find("output.weight") == nullptr && random.integer(0, 1) == 0) {
+    tensors.push_back({"lm_head.weight", embedding.shape, embedding.data});
+  }
+  if (random.integer(0, 1) == 0) {
+    tensors.push_back({"model.vision_tower.encoder.weight", embedding.shape, embedding.data});
+    tensors.push_back({"model.embed_audio.projection.weight", embedding.shape, embedding.data});
+  }
+  return tensors;
+}
+
+std::string random_prefix(RandomNumbers& random) {
+  constexpr const char* kPrefixes[] = {"model.language_model.", "model.", "language_model.model."};
+  return kPrefixes[random.integer(0, 2)];
+}
+
+void write_config(
+    const TemporaryDirectory& directory, const test::GemmaShape& shape, RandomNumbers& random
+) {
+  const bool nested = random.integer(0, 1) == 0;
+  const std::string config = text_config(shape);
+  directory.write(
+      "config.json",
+      nested ? R"({"model_type":"gemma4","text_config":)" + config + "}"
+             : R"({"model_type":"gemma4_text",)" + config.substr(1)
+  );
+}
+
+void expect_equal(const Checkpoint& hf, const Checkpoint& gguf) {
+  ASSERT_EQ(hf.tensors().size(), gguf.tensors().size());
+  for (const LogicalTensor& tensor : gguf.tensors()) {
+    const LogicalTensor& other = hf.at(tensor.name);
+    EXPECT_EQ(other.shape, tensor.shape) << tensor.name;
+    ASSERT_EQ(other.data.size(), tensor.data.size()) << tensor.name;
+    EXPECT_EQ(std::memcmp(other.data.data(), tensor.data.data(), tensor.data.size()), 0)
+        << tensor.name;
+  }
+  for (const auto& [key, value] : gguf.metadata.entries()) {
+    if (key.starts_with("gemma4.")) {
+      const MetadataValue* other = hf.metadata.find(key);
+      ASSERT_NE(other, nullptr) << key;
+      EXPECT_TRUE(*other == value) << key;
+    }
+  }
 }
 
 TEST(HfDirectory, EqualsTheGgufFile) {
@@ -99,52 +161,13 @@ TEST(HfDirectory, EqualsTheGgufFile) {
     test::write_gguf(gguf_path, model->metadata, model->tensors());
     const auto gguf = open_checkpoint(gguf_path);
 
-    const std::vector<std::string> prefixes = {
-        "model.language_model.", "model.", "language_model.model."};
-    const std::string prefix = prefixes[static_cast<size_t>(random.integer(0, 2))];
-    std::vector<HfTensor> tensors;
-    for (const ExpectedTensor& expected : expected_tensors(gguf->metadata)) {
-      const LogicalTensor* tensor = model->find(expected.name);
-      if (tensor != nullptr) {
-        const bool is_head = expected.name == "output.weight";
-        tensors.push_back({(is_head ? "" : prefix) + expected.hf_name, tensor->shape, tensor->data}
-        );
-      }
-    }
-    const LogicalTensor& embedding = model->at("token_embd.weight");
-    if (!shape.own_head && random.integer(0, 1) == 0) {
-      tensors.push_back({"lm_head.weight", embedding.shape, embedding.data});
-    }
-    if (random.integer(0, 1) == 0) {
-      tensors.push_back({"model.vision_tower.encoder.weight", embedding.shape, embedding.data});
-      tensors.push_back({"model.embed_audio.projection.weight", embedding.shape, embedding.data});
-    }
+    const std::string prefix = random_prefix(random);
+    std::vector<HfTensor> tensors = hf_tensors(*model, gguf->metadata, prefix, random);
     write_safetensors(directory.file("model.safetensors"), tensors);
-    const bool nested = random.integer(0, 1) == 0;
-    const std::string config = text_config(shape);
-    directory.write(
-        "config.json",
-        nested ? R"({"model_type":"gemma4","text_config":)" + config + "}"
-               : R"({"model_type":"gemma4_text",)" + config.substr(1)
-    );
+    write_config(directory, shape, random);
+    expect_equal(*open_checkpoint(directory.path()), *gguf);
 
-    const auto hf = open_checkpoint(directory.path());
-    ASSERT_EQ(hf->tensors().size(), gguf->tensors().size());
-    for (const LogicalTensor& tensor : gguf->tensors()) {
-      const LogicalTensor& other = hf->at(tensor.name);
-      EXPECT_EQ(other.shape, tensor.shape) << tensor.name;
-      ASSERT_EQ(other.data.size(), tensor.data.size()) << tensor.name;
-      EXPECT_EQ(std::memcmp(other.data.data(), tensor.data.data(), tensor.data.size()), 0)
-          << tensor.name;
-    }
-    for (const auto& [key, value] : gguf->metadata.entries()) {
-      if (key.starts_with("gemma4.")) {
-        const MetadataValue* other = hf->metadata.find(key);
-        ASSERT_NE(other, nullptr) << key;
-        EXPECT_TRUE(*other == value) << key;
-      }
-    }
-
+    const LogicalTensor& embedding = model->at("token_embd.weight");
     tensors.push_back({prefix + "layers.0.mlp.experts.weight", embedding.shape, embedding.data});
     write_safetensors(directory.file("model.safetensors"), tensors);
     EXPECT_THAT(

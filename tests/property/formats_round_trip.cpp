@@ -28,12 +28,11 @@ using test::RandomNumbers;
 using test::TemporaryDirectory;
 
 std::string random_text(RandomNumbers& random, int64_t max_bytes) {
-  static const std::vector<std::string> kPieces = {
+  static const std::vector<std::string> pieces = {
       "a", "key", ".", "\u2581", "\xC3\xA9", "\n", "\U0001F999", " "};
   std::string text = "k";
   while (static_cast<int64_t>(text.size()) + 4 < max_bytes && random.integer(0, 9) != 0) {
-    text +=
-        kPieces[static_cast<size_t>(random.integer(0, static_cast<int64_t>(kPieces.size()) - 1))];
+    text += pieces[static_cast<size_t>(random.integer(0, static_cast<int64_t>(pieces.size()) - 1))];
   }
   return text;
 }
@@ -147,11 +146,10 @@ TEST(FormatsRoundTrip, GgufKeepsMetadataAndTensors) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomNumbers random(seed);
-    std::vector<std::string> words;
+    std::vector<std::string> words(51);  // the last one stays empty
     for (int i = 0; i < 50; ++i) {
-      words.push_back(random_text(random, 40));
+      words[static_cast<size_t>(i)] = random_text(random, 40);
     }
-    words.emplace_back();
     Metadata metadata;
     for (int64_t i = random.integer(0, 30); i > 0; --i) {
       metadata.set(random_text(random, 100), random_value_of_any_type(random, words));

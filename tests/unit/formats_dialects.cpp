@@ -399,8 +399,8 @@ TEST(HfGemmaConfig, RefusesWhatItCannotCompute) {
 // ---- NVFP4 parts ----
 
 struct PartsFixture {
-  std::string codes = std::string(2 * 16, '\x21');  // [2, 32]
-  std::string scales = std::string(2 * 2, '\x38');  // 1.0
+  std::string codes = std::string(32, '\x21');  // [2, 32]
+  std::string scales = std::string(4, '\x38');  // 1.0
   float global = 0.5F;
   float input = 0.25F;
 

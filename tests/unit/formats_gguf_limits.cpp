@@ -21,7 +21,7 @@ using ::testing::StartsWith;
 
 constexpr int64_t kHuge = int64_t{1} << 40;
 constexpr int32_t kF32 = 0;
-constexpr int32_t kQ4_0 = 2;
+constexpr int32_t kQ40 = 2;
 
 std::string message_for(const Bytes& bytes) {
   return test::error_message([&] { parse_gguf(test::bytes_of(bytes.text()), "bad.gguf"); });
@@ -198,7 +198,7 @@ TEST(GgufLimits, TensorShapes) {
   );
   EXPECT_THAT(message_for(one_tensor({INT64_MAX / 2}, kF32, 0, 32)), HasSubstr("overflows"));
   EXPECT_THAT(
-      message_for(one_tensor({33}, kQ4_0, 0, 64)),
+      message_for(one_tensor({33}, kQ40, 0, 64)),
       HasSubstr("a row of 33 values is not a whole number of Q4_0 blocks of 32")
   );
 }
