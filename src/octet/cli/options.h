@@ -50,6 +50,7 @@ struct ReplyOptions {
   SamplingOptions sampling;
   int64_t max_tokens = 512;
   std::optional<int> draft_max;  // nullopt: all that the drafter gives; 0: no drafting
+  bool adapt_drafts = true;
   VerifyRule rule = VerifyRule::kCompare;
   std::optional<DraftChoice> draft_choice;  // nullopt: the measured default
   std::vector<std::string> stop_strings;

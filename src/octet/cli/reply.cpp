@@ -231,6 +231,7 @@ Replier::Replier(Pair& pair, const ReplyOptions& options)
   request_.stop_strings = options.stop_strings;
   request_.max_tokens = options.max_tokens;
   request_.draft_max = options.draft_max.value_or(kMaxDrafts);
+  request_.adapt_drafts = options.adapt_drafts;
   request_.rule = options.rule;
   if (options.draft_choice) {
     request_.draft_choices.rows = {*options.draft_choice};

@@ -1,6 +1,7 @@
 #include "octet/engine/generator.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -40,6 +41,9 @@ struct Generator::State {
   Cycle cycle;
   int64_t context_length;
   Sequence sequence;
+  std::optional<BlockPolicy>
+      policy;             // lives as long as the conversation: replies resemble each other
+  int policy_drafts = 0;  // the most drafts that it was made for
 
   void check(const GenerateRequest& request) const;
   SamplingParams sampling(const GenerateRequest& request) const;
@@ -62,7 +66,7 @@ Generator::Generator(
     ));
   }
   state_ = std::make_unique<State>(State{
-      target, drafter, tokenizer, Cycle(target, drafter), context, Sequence()});
+      target, drafter, tokenizer, Cycle(target, drafter), context, Sequence(), std::nullopt, 0});
   state_->sequence.cache = target.new_cache(context, options.kv_type);
   state_->sequence.draft_state = drafter.new_state(context);
 }
@@ -129,6 +133,12 @@ void Generator::State::prepare(const GenerateRequest& request, ReplyText& text) 
   sequence.rule = request.rule;
   sequence.draft_max = request.draft_max;
   sequence.feed_drafter = request.draft_max > 0;
+  const int most_drafts = std::min(request.draft_max, drafter.max_drafts());
+  if (!policy || policy_drafts != most_drafts) {
+    policy.emplace(cycle.costs(), most_drafts);
+    policy_drafts = most_drafts;
+  }
+  sequence.policy = request.adapt_drafts ? &*policy : nullptr;
   sequence.draft_choices = request.draft_choices;
   sequence.stop_tokens = request.stop_tokens.value_or(
       std::vector<TokenId>(tokenizer.stop_ids().begin(), tokenizer.stop_ids().end())

@@ -36,6 +36,8 @@ struct GenerateRequest {
   int draft_max =
       kMaxDrafts;  // drafts a step, clamped to what the drafter gives; 0: plain decoding
   DraftChoices draft_choices = default_draft_choices();  // for temperature > 0
+  bool adapt_drafts =
+      true;  // let measured costs and acceptance choose 0 .. draft_max, step by step
   VerifyRule rule = VerifyRule::kCompare;
   const std::atomic<bool>* cancelled = nullptr;  // looked at before each publication
 };

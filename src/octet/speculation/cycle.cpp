@@ -84,20 +84,41 @@ StepReport Cycle::step(std::span<Sequence* const> sequences) {
     report.sequences.push_back(commit(plan));
   }
   report.times.commit_ms = ms_since(mark);
+  record_costs(report);
   return report;
+}
+
+/// Only a step of one decoding sequence tells what its rows cost.
+void Cycle::record_costs(const StepReport& report) {
+  if (report.sequences.size() != 1 || report.sequences.front().prompt) {
+    return;
+  }
+  const SequenceStep& step = report.sequences.front();
+  const StepTimes& times = report.times;
+  costs_.observe_forward(
+      static_cast<int>(step.rows), times.forward_ms + times.verify_ms + times.commit_ms
+  );
+  if (step.drafted > 0) {
+    costs_.observe_draft(times.draft_ms);
+  }
 }
 
 void Cycle::propose(std::span<Plan> plans) {
   std::vector<DraftTask> tasks;
   for (Plan& plan : plans) {
     const Sequence& sequence = plan.sequence;
+    if (sequence.unprocessed() > 1 || sequence.draft_max == 0) {
+      continue;
+    }
+    const int wanted =
+        sequence.policy != nullptr ? sequence.policy->next_drafts() : drafter_.max_drafts();
     // The target adds a token of its own, so one less than what may still come.
     const int64_t count = std::min(
-        {static_cast<int64_t>(std::min(sequence.draft_max, drafter_.max_drafts())),
+        {static_cast<int64_t>(std::min({wanted, sequence.draft_max, drafter_.max_drafts()})),
          target_.max_rows() - 1,
          remaining(sequence) - 1}
     );
-    if (sequence.unprocessed() == 1 && count > 0) {
+    if (count > 0) {
       tasks.push_back(
           {sequence.draft_state.get(),
            sequence.tokens,
@@ -207,6 +228,11 @@ SequenceStep Cycle::commit(Plan& plan) {
     sequence.penalties.push(token);
   }
   sequence.finish = plan.licence.finish;
+  if (sequence.policy != nullptr && step.drafted > 0) {
+    // Behind a cut nobody knows.
+    const int judged = std::min(step.cut() ? step.published : step.accepted + 1, step.drafted);
+    sequence.policy->observe(step.drafted, std::min(step.accepted, judged), judged);
+  }
   OCTET_CHECK(plan.logits_rows == 0 || sequence.unprocessed() == 1);
   return step;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "octet/models/target_model.h"
+#include "octet/speculation/block_policy.h"
 #include "octet/speculation/drafter.h"
 #include "octet/speculation/sequence.h"
 #include "octet/speculation/verify.h"
@@ -53,6 +54,9 @@ class Cycle {
   /// Advances every sequence by one step. They must be unfinished and have room for a token.
   StepReport step(std::span<Sequence* const> sequences);
 
+  /// What steps of a single decoding sequence have cost, for block policies.
+  const StepCosts& costs() const { return costs_; }
+
  private:
   struct Plan;
   void propose(std::span<Plan> plans);   // drafts, where a sequence is ready for them
@@ -61,9 +65,12 @@ class Cycle {
   void judge(std::span<Plan> plans);  // verify, then license
   SequenceStep commit(Plan& plan);
 
+  void record_costs(const StepReport& report);
+
   TargetModel& target_;
   Drafter& drafter_;
   ForwardRows rows_;
+  StepCosts costs_;
 };
 
 }  // namespace octet

@@ -13,6 +13,7 @@
 #include "octet/models/target_model.h"
 #include "octet/sampling/penalty_window.h"
 #include "octet/sampling/sampler.h"
+#include "octet/speculation/block_policy.h"
 #include "octet/speculation/drafter.h"
 #include "octet/speculation/license.h"
 #include "octet/speculation/proposal.h"
@@ -28,7 +29,8 @@ struct Sequence {
   std::shared_ptr<const Sampler> sampler;
   PenaltyWindow penalties;
   VerifyRule rule = VerifyRule::kCompare;
-  int draft_max = kMaxDrafts;  // of the next step; 0: plain decoding
+  int draft_max = kMaxDrafts;     // most of a step; 0: plain decoding
+  BlockPolicy* policy = nullptr;  // how many pay, step by step; null: always draft_max
   /// Features are observed even in steps without drafts, so that later ones find their context.
   /// False: no draft will be wanted for this reply, spare the work.
   bool feed_drafter = true;

@@ -116,6 +116,7 @@ class Prover {
     for (int block = std::min(kLongestBlock, drafter.max_drafts() + 1); block >= 1; --block) {
       GenerateRequest drafted = request;
       drafted.draft_max = block - 1;
+      drafted.adapt_drafts = false;
       const GenerateResult result = generator.generate(drafted);
       ++totals_.runs;
       totals_.tokens += static_cast<int64_t>(result.tokens.size());
