@@ -213,11 +213,11 @@ void CpuMatmul::State::pack_activations(ConstRows x, Range units) {
     const int64_t group = unit / chunks;
     const int64_t chunk = unit % chunks;
     const int64_t first_row = group * kernels.group_rows;
-    const int rows = static_cast<int>(std::min<int64_t>(kernels.group_rows, x.rows - first_row));
+    const int64_t rows = std::min<int64_t>(kernels.group_rows, x.rows - first_row);
     for (int k = 0; k < kActivationKindCount; ++k) {
       const PackedActivations& kind = activations[k];
       if (kind.wanted) {
-        const int record_bytes =
+        const int64_t record_bytes =
             activation_chunk_bytes(static_cast<ActivationKind>(k), rows, kChunkValues);
         kernels.pack[k](
             {x.row(first_row) + chunk * kChunkValues,

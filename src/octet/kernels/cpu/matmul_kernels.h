@@ -14,9 +14,9 @@
 namespace octet::cpu {
 
 /// Output rows of one packed tile; matrices are padded with zero rows to a multiple of it.
-inline constexpr int kTileRows = 32;
+inline constexpr int64_t kTileRows = 32;
 /// Values along K that a kernel finishes before it touches its float sums in memory.
-inline constexpr int kChunkValues = 256;
+inline constexpr int64_t kChunkValues = 256;
 
 /// How activations are rounded before a product; the numeric contract of each kind is stated in
 /// matmul/activation_layout.h.
@@ -49,8 +49,8 @@ constexpr ActivationKind activation_kind(DType dtype) {
 struct ActivationChunk {
   const float* values = nullptr;
   int64_t stride = 0;
-  int count = 0;
-  int rows = 0;
+  int64_t count = 0;
+  int64_t rows = 0;
   std::byte* record = nullptr;
 };
 using PackActivations = void (*)(const ActivationChunk&) noexcept;
@@ -69,7 +69,7 @@ struct TileProduct {
 using MultiplyTile = void (*)(const TileProduct&) noexcept;
 
 struct MatmulKernels {
-  int group_rows = 0;  // activation rows that share one pass over a weight's bits
+  int64_t group_rows = 0;  // activation rows that share one pass over a weight's bits
   std::array<PackActivations, kActivationKindCount> pack{};
   std::array<MultiplyTile, kDTypeCount> multiply{};
 };

@@ -39,11 +39,17 @@ namespace octet::cpu {
 ///   bias32       int32 [blocks]: -signed_bias * sum of the codes (see the lanes of each
 ///   instruction set) bias16       int32 [2 * blocks]: the same per 16 values
 struct Int8Per32Record {
-  static constexpr int scales_offset(int rows, int blocks) { return 32 * blocks * rows; }
-  static constexpr int sums_offset(int rows, int blocks) { return 36 * blocks * rows; }
-  static constexpr int bias32_offset(int rows, int blocks) { return 40 * blocks * rows; }
-  static constexpr int bias16_offset(int rows, int blocks) { return 44 * blocks * rows; }
-  static constexpr int bytes(int rows, int blocks) { return 52 * blocks * rows; }
+  static constexpr int64_t scales_offset(int64_t rows, int64_t blocks) {
+    return 32 * blocks * rows;
+  }
+  static constexpr int64_t sums_offset(int64_t rows, int64_t blocks) { return 36 * blocks * rows; }
+  static constexpr int64_t bias32_offset(int64_t rows, int64_t blocks) {
+    return 40 * blocks * rows;
+  }
+  static constexpr int64_t bias16_offset(int64_t rows, int64_t blocks) {
+    return 44 * blocks * rows;
+  }
+  static constexpr int64_t bytes(int64_t rows, int64_t blocks) { return 52 * blocks * rows; }
 };
 
 /// Record of kInt8Per256. Arrays [..][M] of 4-byte elements:
@@ -53,15 +59,15 @@ struct Int8Per32Record {
 ///   bias32     int32 [8]: -signed_bias * sum of 32 codes
 ///   six_bias   int32 [16]: -32 * sum of 16 codes
 struct Int8Per256Record {
-  static constexpr int scales_offset(int rows) { return 256 * rows; }
-  static constexpr int pair_sums_offset(int rows) { return 260 * rows; }
-  static constexpr int bias32_offset(int rows) { return 276 * rows; }
-  static constexpr int six_bias_offset(int rows) { return 308 * rows; }
-  static constexpr int bytes(int rows) { return 372 * rows; }
+  static constexpr int64_t scales_offset(int64_t rows) { return 256 * rows; }
+  static constexpr int64_t pair_sums_offset(int64_t rows) { return 260 * rows; }
+  static constexpr int64_t bias32_offset(int64_t rows) { return 276 * rows; }
+  static constexpr int64_t six_bias_offset(int64_t rows) { return 308 * rows; }
+  static constexpr int64_t bytes(int64_t rows) { return 372 * rows; }
 };
 
 /// Bytes of the record of a chunk of `values` values of `rows` rows.
-constexpr int activation_chunk_bytes(ActivationKind kind, int rows, int values) {
+constexpr int64_t activation_chunk_bytes(ActivationKind kind, int64_t rows, int64_t values) {
   switch (kind) {
     case ActivationKind::kInt8Per32:
       return Int8Per32Record::bytes(rows, (values + kBlockValues - 1) / kBlockValues);
@@ -74,7 +80,7 @@ constexpr int activation_chunk_bytes(ActivationKind kind, int rows, int values) 
 }
 
 /// Bytes of all records of a group of `rows` rows, rounded up to whole cache lines.
-constexpr int64_t activation_group_bytes(ActivationKind kind, int rows, int64_t cols) {
+constexpr int64_t activation_group_bytes(ActivationKind kind, int64_t rows, int64_t cols) {
   return (chunk_count(cols) * activation_chunk_bytes(kind, rows, kChunkValues) + 63) / 64 * 64;
 }
 

@@ -18,29 +18,29 @@ namespace octet::cpu {
 template <typename Lanes>
 struct ActivationPacking {
   static void pack_f32(const ActivationChunk& chunk) noexcept {
-    const int padded = (chunk.count + 1) / 2 * 2;
+    const int64_t padded = (chunk.count + 1) / 2 * 2;
     auto* out = reinterpret_cast<float*>(chunk.record);
     if (chunk.rows == 1) {
       std::memcpy(out, chunk.values, sizeof(float) * chunk.count);
     }
-    for (int m = 0; m < chunk.rows && chunk.rows > 1; ++m) {
+    for (int64_t m = 0; m < chunk.rows && chunk.rows > 1; ++m) {
       const float* values = chunk.values + m * chunk.stride;
-      for (int k = 0; k < chunk.count; ++k) {
+      for (int64_t k = 0; k < chunk.count; ++k) {
         out[k * chunk.rows + m] = values[k];
       }
     }
-    for (int i = chunk.count * chunk.rows; i < padded * chunk.rows; ++i) {
+    for (int64_t i = chunk.count * chunk.rows; i < padded * chunk.rows; ++i) {
       out[i] = 0.0F;
     }
   }
 
   static void pack_int8_per_32(const ActivationChunk& chunk) noexcept {
     using Record = Int8Per32Record;
-    const int rows = chunk.rows;
-    const int blocks = (chunk.count + kBlockValues - 1) / kBlockValues;
+    const int64_t rows = chunk.rows;
+    const int64_t blocks = (chunk.count + kBlockValues - 1) / kBlockValues;
     std::byte* record = chunk.record;
-    for (int m = 0; m < rows; ++m) {
-      for (int b = 0; b < blocks; ++b) {
+    for (int64_t m = 0; m < rows; ++m) {
+      for (int64_t b = 0; b < blocks; ++b) {
         const float* values = chunk.values + m * chunk.stride + b * kBlockValues;
         float padded[kBlockValues] = {};
         if (chunk.count - b * kBlockValues < kBlockValues) {
@@ -52,7 +52,7 @@ struct ActivationPacking {
         const int first = rounded.sums[0];
         const int second = rounded.sums[1];
         store_codes(rounded, record + 32 * b * rows, rows, m);
-        const int at = b * rows + m;
+        const int64_t at = b * rows + m;
         store(record + Record::scales_offset(rows, blocks), at, scale);
         const float sum = scale * static_cast<float>(first + second);
         store(record + Record::sums_offset(rows, blocks), at, sum);
@@ -67,15 +67,15 @@ struct ActivationPacking {
 
   static void pack_int8_per_256(const ActivationChunk& chunk) noexcept {
     using Record = Int8Per256Record;
-    const int rows = chunk.rows;
+    const int64_t rows = chunk.rows;
     std::byte* record = chunk.record;
-    for (int m = 0; m < rows; ++m) {
+    for (int64_t m = 0; m < rows; ++m) {
       Rounded<kChunkValues> rounded;
       const float scale = round_to_int8(chunk.values + m * chunk.stride, rounded);
       store_codes(rounded, record, rows, m);
       store(record + Record::scales_offset(rows), m, scale);
       int sums[8];
-      for (int group = 0; group < 8; ++group) {
+      for (int64_t group = 0; group < 8; ++group) {
         sums[group] = rounded.sums[2 * group] + rounded.sums[2 * group + 1];
         store(
             record + Record::bias32_offset(rows),
@@ -83,7 +83,7 @@ struct ActivationPacking {
             -Lanes::kSignedBias * sums[group]
         );
       }
-      for (int group = 0; group < 16; ++group) {
+      for (int64_t group = 0; group < 16; ++group) {
         store(record + Record::six_bias_offset(rows), group * rows + m, -32 * rounded.sums[group]);
       }
       std::byte* pairs = record + Record::pair_sums_offset(rows);
@@ -107,7 +107,7 @@ struct ActivationPacking {
   static float round_to_int8(const float* values, Rounded<n>& rounded) noexcept {
     // Magnitudes order like their bits, and compilers vectorise a maximum of integers.
     int32_t largest = 0;
-    for (int i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < n; ++i) {
       largest = std::max(largest, std::bit_cast<int32_t>(values[i]) & 0x7FFFFFFF);
     }
     const float amax = std::bit_cast<float>(largest);
@@ -119,16 +119,16 @@ struct ActivationPacking {
     // Adding 1.5 * 2^23 rounds to an integer, ties to even, and leaves it in the low bits.
     constexpr float kRound = 12582912.0F;
     int32_t wide[n];
-    for (int i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < n; ++i) {
       wide[i] =
           std::bit_cast<int32_t>(values[i] * inverse + kRound) - std::bit_cast<int32_t>(kRound);
     }
-    for (int i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < n; ++i) {
       rounded.codes[i] = static_cast<int8_t>(wide[i]);
     }
-    for (int group = 0; group < n / 16; ++group) {
+    for (int64_t group = 0; group < n / 16; ++group) {
       int32_t sum = 0;
-      for (int i = 0; i < 16; ++i) {
+      for (int64_t i = 0; i < 16; ++i) {
         sum += wide[16 * group + i];
       }
       rounded.sums[group] = sum;
@@ -137,12 +137,14 @@ struct ActivationPacking {
   }
 
   template <int n>
-  static void store_codes(const Rounded<n>& rounded, std::byte* out, int rows, int row) noexcept {
+  static void store_codes(
+      const Rounded<n>& rounded, std::byte* out, int64_t rows, int64_t row
+  ) noexcept {
     if (rows == 1) {
       std::memcpy(out, rounded.codes, n);
       return;
     }
-    for (int g = 0; g < n / 4; ++g) {
+    for (int64_t g = 0; g < n / 4; ++g) {
       std::memcpy(out + 4 * (g * rows + row), rounded.codes + 4 * g, 4);
     }
   }
@@ -152,9 +154,9 @@ struct ActivationPacking {
   }
 
   template <typename T>
-  static void store(std::byte* array, int index, T value) noexcept {
+  static void store(std::byte* array, int64_t index, T value) noexcept {
     static_assert(sizeof(T) == 4);
-    std::memcpy(array + 4 * static_cast<ptrdiff_t>(index), &value, 4);
+    std::memcpy(array + 4 * index, &value, 4);
   }
 };
 

@@ -15,21 +15,21 @@ struct AffineBlockFamily {
   static constexpr DType kDType = dtype;
 
   template <typename Lanes, int M, int half>
-  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int lane) {
+  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
     using Float = typename Lanes::Float;
     using Record = Int8Per32Record;
     using Dot = typename Lanes::template UnsignedDot<kHasFifth ? 31 : 15>;
-    const int blocks = chunk.values / kBlockValues;
+    const int64_t blocks = chunk.values / kBlockValues;
     Float sum[M];
     OCTET_UNROLL
-    for (int m = 0; m < M; ++m) {
+    for (int64_t m = 0; m < M; ++m) {
       sum[m] = Lanes::load(chunk.sums_of(m, half, lane));
     }
-    for (int b = 0; b < blocks; ++b) {
+    for (int64_t b = 0; b < blocks; ++b) {
       prefetch_share<Lanes, dtype, 8, half>(chunk, lane, b);
       typename Lanes::Int dot[M];
       OCTET_UNROLL
-      for (int m = 0; m < M; ++m) {
+      for (int64_t m = 0; m < M; ++m) {
         dot[m] = Lanes::zero_int();
       }
       const std::byte* activations = chunk.record + 32 * b * M;
@@ -38,16 +38,16 @@ struct AffineBlockFamily {
         const std::byte* plane = chunk.tile + BlockTile::fifth_offset(dtype, blocks) +
                                  (2 * b + half) * kCodeVectorBytes + 4 * lane;
         const auto fifth = Lanes::load_bytes(plane);
-        dot_codes<Lanes, Dot, M, 8>(dot, activations, [&](int v) {
+        dot_codes<Lanes, Dot, M, 8>(dot, activations, [&](int64_t v) {
           const auto nibbles = Lanes::load_bytes(codes + v * kCodeVectorBytes);
           return Lanes::with_fifth(Lanes::template nibbles<half>(nibbles), fifth, v);
         });
       } else {
-        dot_codes<Lanes, Dot, M, 8>(dot, activations, [&](int v) {
+        dot_codes<Lanes, Dot, M, 8>(dot, activations, [&](int64_t v) {
           return Lanes::template raw_nibbles<half>(Lanes::load_bytes(codes + v * kCodeVectorBytes));
         });
       }
-      const int row = half * kHalfRows + lane;
+      const int64_t row = half * kHalfRows + lane;
       const Float d = Lanes::load_f16(
           chunk.tile + BlockTile::scale_offset(dtype, blocks) + (b * kTileRows + row) * 2
       );
@@ -56,14 +56,14 @@ struct AffineBlockFamily {
       const std::byte* scales = chunk.record + Record::scales_offset(M, blocks) + 4 * b * M;
       const std::byte* sums = chunk.record + Record::sums_offset(M, blocks) + 4 * b * M;
       OCTET_UNROLL
-      for (int m = 0; m < M; ++m) {
+      for (int64_t m = 0; m < M; ++m) {
         const Float scale = Lanes::mul(factor, Lanes::broadcast(scales + 4 * m));
         sum[m] = Lanes::fma(Lanes::to_float(dot[m]), scale, sum[m]);
         sum[m] = Lanes::fma(minimum, Lanes::broadcast(sums + 4 * m), sum[m]);
       }
     }
     OCTET_UNROLL
-    for (int m = 0; m < M; ++m) {
+    for (int64_t m = 0; m < M; ++m) {
       Lanes::store(chunk.sums_of(m, half, lane), sum[m]);
     }
   }
@@ -74,7 +74,7 @@ struct AffineBlockFamily {
 
   template <typename Lanes>
   OCTET_INLINE static typename Lanes::Float load_minimum(
-      const ChunkProduct& chunk, int blocks, int index, typename Lanes::Float d
+      const ChunkProduct& chunk, int64_t blocks, int64_t index, typename Lanes::Float d
   ) {
     if constexpr (kHasMinimum) {
       return Lanes::load_f16(chunk.tile + BlockTile::minimum_offset(dtype, blocks) + index * 2);
@@ -96,55 +96,60 @@ struct SignedBlockFamily {
   static constexpr DType kDType = dtype;
 
   template <typename Lanes, int M, int half>
-  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int lane) {
+  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
     using Float = typename Lanes::Float;
     using Record = Int8Per32Record;
     using Dot = typename Lanes::template SignedDot<kLargest>;
-    const int blocks = (chunk.values + kBlockValues - 1) / kBlockValues;
+    const int64_t blocks = (chunk.values + kBlockValues - 1) / kBlockValues;
     const auto levels = Lanes::template level_table<Lanes::kSignedBias>(kLevels);
-    const int row = half * kHalfRows + lane;
+    const int64_t row = half * kHalfRows + lane;
     const std::byte* bias = chunk.record + (kGroups == 1 ? Record::bias32_offset(M, blocks)
                                                          : Record::bias16_offset(M, blocks));
     Float sum[M];
     OCTET_UNROLL
-    for (int m = 0; m < M; ++m) {
+    for (int64_t m = 0; m < M; ++m) {
       sum[m] = Lanes::load(chunk.sums_of(m, half, lane));
     }
-    for (int b = 0; b < blocks; ++b) {
+    for (int64_t b = 0; b < blocks; ++b) {
       prefetch_share<Lanes, dtype, 8, half>(chunk, lane, b);
       const std::byte* activations = chunk.record + 32 * b * M;
       const std::byte* scales = chunk.record + Record::scales_offset(M, blocks) + 4 * b * M;
       const std::byte* codes = chunk.tile + b * BlockTile::code_bytes(dtype) + 4 * lane +
                                (kNibbles ? 0 : half * 8 * kCodeVectorBytes);
       OCTET_UNROLL
-      for (int group = 0; group < kGroups; ++group) {
+      for (int64_t group = 0; group < kGroups; ++group) {
         typename Lanes::Int dot[M];
         OCTET_UNROLL
-        for (int m = 0; m < M; ++m) {
+        for (int64_t m = 0; m < M; ++m) {
           dot[m] = Lanes::broadcast_int(bias + 4 * ((b * kGroups + group) * M + m));
         }
-        constexpr int kVectors = 8 / kGroups;
-        dot_codes<Lanes, Dot, M, kVectors>(dot, activations + 4 * group * kVectors * M, [&](int v) {
-          const auto bytes = Lanes::load_bytes(codes + (group * kVectors + v) * kCodeVectorBytes);
-          if constexpr (kNibbles) {
-            return Lanes::look_up(levels, Lanes::template nibbles<half>(bytes));
-          } else {
-            return Lanes::biased(bytes);
-          }
-        });
+        constexpr int64_t kVectors = 8 / kGroups;
+        dot_codes<Lanes, Dot, M, kVectors>(
+            dot,
+            activations + 4 * group * kVectors * M,
+            [&](int64_t v) {
+              const auto bytes =
+                  Lanes::load_bytes(codes + (group * kVectors + v) * kCodeVectorBytes);
+              if constexpr (kNibbles) {
+                return Lanes::look_up(levels, Lanes::template nibbles<half>(bytes));
+              } else {
+                return Lanes::biased(bytes);
+              }
+            }
+        );
         const Float d = load_scale<Lanes>(
             chunk.tile + BlockTile::scale_offset(dtype, blocks),
             (b * kGroups + group) * kTileRows + row
         );
         OCTET_UNROLL
-        for (int m = 0; m < M; ++m) {
+        for (int64_t m = 0; m < M; ++m) {
           const Float scale = Lanes::mul(d, Lanes::broadcast(scales + 4 * m));
           sum[m] = Lanes::fma(Lanes::to_float(dot[m]), scale, sum[m]);
         }
       }
     }
     OCTET_UNROLL
-    for (int m = 0; m < M; ++m) {
+    for (int64_t m = 0; m < M; ++m) {
       Lanes::store(chunk.sums_of(m, half, lane), sum[m]);
     }
   }
@@ -157,7 +162,7 @@ struct SignedBlockFamily {
       dtype == DType::kIQ4NL ? types::kIQ4Levels : kDoubledE2M1;
 
   template <typename Lanes>
-  OCTET_INLINE static typename Lanes::Float load_scale(const std::byte* scales, int index) {
+  OCTET_INLINE static typename Lanes::Float load_scale(const std::byte* scales, int64_t index) {
     if constexpr (dtype == DType::kMXFP4) {
       return Lanes::load_exponent(scales + index);
     } else if constexpr (dtype == DType::kNVFP4) {

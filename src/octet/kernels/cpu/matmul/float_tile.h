@@ -11,29 +11,29 @@ struct FloatFamily {
   static constexpr DType kDType = dtype;
 
   template <typename Lanes, int M, int half>
-  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int lane) {
+  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
     using Float = typename Lanes::Float;
     Float even[M];
     Float odd[M];
     OCTET_UNROLL
-    for (int m = 0; m < M; ++m) {
+    for (int64_t m = 0; m < M; ++m) {
       even[m] = Lanes::zero();
       odd[m] = Lanes::zero();
     }
     const std::byte* activations = chunk.record;
-    const int first_row = half * kHalfRows + lane;
-    for (int k = 0; k < chunk.values; k += 2) {
+    const int64_t first_row = half * kHalfRows + lane;
+    for (int64_t k = 0; k < chunk.values; k += 2) {
       prefetch_share<Lanes, dtype, kChunkValues / 2, half>(chunk, lane, k / 2);
       const auto [w0, w1] = load_pair<Lanes>(chunk, k, first_row);
       OCTET_UNROLL
-      for (int m = 0; m < M; ++m) {
+      for (int64_t m = 0; m < M; ++m) {
         even[m] = Lanes::fma(w0, Lanes::broadcast(activations + 4 * m), even[m]);
         odd[m] = Lanes::fma(w1, Lanes::broadcast(activations + 4 * (M + m)), odd[m]);
       }
       activations += 8 * M;
     }
     OCTET_UNROLL
-    for (int m = 0; m < M; ++m) {
+    for (int64_t m = 0; m < M; ++m) {
       float* sum = chunk.sums_of(m, half, lane);
       Lanes::store(sum, Lanes::add(Lanes::load(sum), Lanes::add(even[m], odd[m])));
     }
@@ -48,7 +48,9 @@ struct FloatFamily {
 
   /// Values k and k + 1 of kLanes rows from `first_row`; zero for a value past an odd end.
   template <typename Lanes>
-  OCTET_INLINE static Pair<Lanes> load_pair(const ChunkProduct& chunk, int k, int first_row) {
+  OCTET_INLINE static Pair<Lanes> load_pair(
+      const ChunkProduct& chunk, int64_t k, int64_t first_row
+  ) {
     if constexpr (dtype == DType::kBF16) {
       const auto pair = Lanes::load_bytes(chunk.tile + (k / 2 * kTileRows + first_row) * 4);
       return {Lanes::low_bf16(pair), Lanes::high_bf16(pair)};

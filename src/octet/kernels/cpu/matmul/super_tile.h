@@ -11,11 +11,11 @@ namespace octet::cpu {
 /// sums += group sums * activation scale, for a finished super-block.
 template <typename Lanes, int M, int half>
 OCTET_INLINE void add_super_block(
-    const ChunkProduct& chunk, int lane, const typename Lanes::Float (&block)[M]
+    const ChunkProduct& chunk, int64_t lane, const typename Lanes::Float (&block)[M]
 ) {
   const std::byte* scales = chunk.record + Int8Per256Record::scales_offset(M);
   OCTET_UNROLL
-  for (int m = 0; m < M; ++m) {
+  for (int64_t m = 0; m < M; ++m) {
     float* sum = chunk.sums_of(m, half, lane);
     Lanes::store(sum, Lanes::fma(block[m], Lanes::broadcast(scales + 4 * m), Lanes::load(sum)));
   }
@@ -28,11 +28,11 @@ struct AffineSuperFamily {
   static constexpr DType kDType = dtype;
 
   template <typename Lanes, int M, int half>
-  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int lane) {
+  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
     using Float = typename Lanes::Float;
     using Int = typename Lanes::Int;
     using Dot = typename Lanes::template UnsignedDot<kHasFifth ? 31 : 15>;
-    const int row = half * kHalfRows + lane;
+    const int64_t row = half * kHalfRows + lane;
     const std::byte* scale_bytes =
         chunk.tile + AffineSuperTile::scale_offset(dtype) + half * 192 + 4 * lane;
     Float d = Lanes::load_f16(chunk.tile + AffineSuperTile::d_offset(dtype) + 2 * row);
@@ -41,21 +41,21 @@ struct AffineSuperFamily {
     }
     Float block[M];
     OCTET_UNROLL
-    for (int m = 0; m < M; ++m) {
+    for (int64_t m = 0; m < M; ++m) {
       block[m] = Lanes::zero();
     }
-    for (int group = 0; group < 8; ++group) {
+    for (int64_t group = 0; group < 8; ++group) {
       prefetch_share<Lanes, dtype, 8, half>(chunk, lane, group);
       Int dot[M];
       OCTET_UNROLL
-      for (int m = 0; m < M; ++m) {
+      for (int64_t m = 0; m < M; ++m) {
         dot[m] = Lanes::zero_int();
       }
       dot_group<Lanes, Dot, M, half>(chunk, lane, group, dot);
       const Int quarters = Lanes::load_int(scale_bytes + group / 4 * kCodeVectorBytes);
       const Float scale = Lanes::mul(Lanes::to_float(Lanes::bits6(quarters, 8 * (group % 4))), d);
       OCTET_UNROLL
-      for (int m = 0; m < M; ++m) {
+      for (int64_t m = 0; m < M; ++m) {
         block[m] = Lanes::fma(Lanes::to_float(dot[m]), scale, block[m]);
       }
     }
@@ -73,7 +73,7 @@ struct AffineSuperFamily {
 
   template <typename Lanes, typename Dot, int M, int half>
   OCTET_INLINE static void dot_group(
-      const ChunkProduct& chunk, int lane, int group, typename Lanes::Int (&dot)[M]
+      const ChunkProduct& chunk, int64_t lane, int64_t group, typename Lanes::Int (&dot)[M]
   ) {
     const std::byte* activations = chunk.record + 32 * group * M;
     const std::byte* codes = chunk.tile + group * 8 * kCodeVectorBytes + 4 * lane;
@@ -82,12 +82,12 @@ struct AffineSuperFamily {
           chunk.tile + AffineSuperTile::fifth_offset() + (2 * group + half) * kCodeVectorBytes +
           4 * lane
       );
-      dot_codes<Lanes, Dot, M, 8>(dot, activations, [&](int v) {
+      dot_codes<Lanes, Dot, M, 8>(dot, activations, [&](int64_t v) {
         const auto nibbles = Lanes::load_bytes(codes + v * kCodeVectorBytes);
         return Lanes::with_fifth(Lanes::template nibbles<half>(nibbles), fifth, v);
       });
     } else {
-      dot_codes<Lanes, Dot, M, 8>(dot, activations, [&](int v) {
+      dot_codes<Lanes, Dot, M, 8>(dot, activations, [&](int64_t v) {
         return Lanes::template raw_nibbles<half>(Lanes::load_bytes(codes + v * kCodeVectorBytes));
       });
     }
@@ -118,10 +118,10 @@ struct AffineSuperFamily {
         Lanes::and_int(high, 0x003F003F),
         Lanes::and_int(Lanes::shift_right_int(high, 8), 0x003F003F)};
     OCTET_UNROLL
-    for (int m = 0; m < M; ++m) {
+    for (int64_t m = 0; m < M; ++m) {
       Int sum = Lanes::zero_int();
       OCTET_UNROLL
-      for (int p = 0; p < 4; ++p) {
+      for (int64_t p = 0; p < 4; ++p) {
         sum = Lanes::dot_pairs(sum, pairs[p], Lanes::broadcast_int(pair_sums + 4 * (p * M + m)));
       }
       block[m] = Lanes::fnma(Lanes::to_float(sum), dmin, block[m]);
@@ -135,23 +135,23 @@ struct SixBitFamily {
   static constexpr DType kDType = DType::kQ6K;
 
   template <typename Lanes, int M, int half>
-  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int lane) {
+  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
     using Float = typename Lanes::Float;
     using Bytes = typename Lanes::Bytes;
     using Dot = typename Lanes::template UnsignedDot<63>;
-    const int row = half * kHalfRows + lane;
+    const int64_t row = half * kHalfRows + lane;
     const std::byte* bias = chunk.record + Int8Per256Record::six_bias_offset(M);
     const Float d = Lanes::load_f16(chunk.tile + SixBitTile::kDOffset + 2 * row);
     Float block[M];
     OCTET_UNROLL
-    for (int m = 0; m < M; ++m) {
+    for (int64_t m = 0; m < M; ++m) {
       block[m] = Lanes::zero();
     }
-    for (int group = 0; group < 16; ++group) {
+    for (int64_t group = 0; group < 16; ++group) {
       prefetch_share<Lanes, kDType, 16, half>(chunk, lane, group);
       typename Lanes::Int dot[M];
       OCTET_UNROLL
-      for (int m = 0; m < M; ++m) {
+      for (int64_t m = 0; m < M; ++m) {
         dot[m] = Lanes::broadcast_int(bias + 4 * (group * M + m));
       }
       const std::byte* bytes =
@@ -161,7 +161,7 @@ struct SixBitFamily {
       const Bytes b2 = Lanes::load_bytes(bytes + 2 * kCodeVectorBytes);
       const Bytes codes[4] = {
           Lanes::low6(b0), Lanes::low6(b1), Lanes::low6(b2), Lanes::join_top_bits(b0, b1, b2)};
-      dot_codes<Lanes, Dot, M, 4>(dot, chunk.record + 16 * group * M, [&](int v) {
+      dot_codes<Lanes, Dot, M, 4>(dot, chunk.record + 16 * group * M, [&](int64_t v) {
         return codes[v];
       });
       const Float scale = Lanes::mul(
@@ -171,7 +171,7 @@ struct SixBitFamily {
           d
       );
       OCTET_UNROLL
-      for (int m = 0; m < M; ++m) {
+      for (int64_t m = 0; m < M; ++m) {
         block[m] = Lanes::fma(Lanes::to_float(dot[m]), scale, block[m]);
       }
     }
@@ -184,27 +184,27 @@ struct LevelSuperFamily {
   static constexpr DType kDType = DType::kIQ4XS;
 
   template <typename Lanes, int M, int half>
-  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int lane) {
+  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
     using Float = typename Lanes::Float;
     using Dot = typename Lanes::template SignedDot<128>;
-    const int row = half * kHalfRows + lane;
+    const int64_t row = half * kHalfRows + lane;
     const auto levels = Lanes::template level_table<Lanes::kSignedBias>(types::kIQ4Levels);
     const std::byte* bias = chunk.record + Int8Per256Record::bias32_offset(M);
     const Float d = Lanes::load_f16(chunk.tile + LevelSuperTile::kDOffset + 2 * row);
     Float block[M];
     OCTET_UNROLL
-    for (int m = 0; m < M; ++m) {
+    for (int64_t m = 0; m < M; ++m) {
       block[m] = Lanes::zero();
     }
-    for (int group = 0; group < 8; ++group) {
+    for (int64_t group = 0; group < 8; ++group) {
       prefetch_share<Lanes, kDType, 8, half>(chunk, lane, group);
       typename Lanes::Int dot[M];
       OCTET_UNROLL
-      for (int m = 0; m < M; ++m) {
+      for (int64_t m = 0; m < M; ++m) {
         dot[m] = Lanes::broadcast_int(bias + 4 * (group * M + m));
       }
       const std::byte* codes = chunk.tile + group * 8 * kCodeVectorBytes + 4 * lane;
-      dot_codes<Lanes, Dot, M, 8>(dot, chunk.record + 32 * group * M, [&](int v) {
+      dot_codes<Lanes, Dot, M, 8>(dot, chunk.record + 32 * group * M, [&](int64_t v) {
         const auto nibbles = Lanes::load_bytes(codes + v * kCodeVectorBytes);
         return Lanes::look_up(levels, Lanes::template nibbles<half>(nibbles));
       });
@@ -215,7 +215,7 @@ struct LevelSuperFamily {
           d
       );
       OCTET_UNROLL
-      for (int m = 0; m < M; ++m) {
+      for (int64_t m = 0; m < M; ++m) {
         block[m] = Lanes::fma(Lanes::to_float(dot[m]), scale, block[m]);
       }
     }

@@ -5,7 +5,8 @@
 // Bytes (four bytes a lane) and Quad (four int8 activations for every lane), with loads, shifts,
 // multiply-add and the byte dot products UnsignedDot<largest> and SignedDot<largest>. A family
 // (float_tile.h, block_tile.h, super_tile.h) has
-//   template <class Lanes, int M, int half> static void accumulate(const ChunkProduct&, int lane)
+//   template <class Lanes, int M, int half> static void accumulate(const ChunkProduct&, int64_t
+//   lane)
 // which adds a chunk's products for rows [half * 16 + lane, + kLanes) to the sums of M activation
 // rows. Invariant: M only repeats the same operations for more rows; it never changes their order
 // for a row.
@@ -34,12 +35,12 @@ namespace octet::cpu {
 struct ChunkProduct {
   const std::byte* tile = nullptr;    // the chunk inside the tile
   const std::byte* record = nullptr;  // the chunk's activations
-  int values = 0;
+  int64_t values = 0;
   float* sums = nullptr;  // [M, kTileRows]
   /// Weights to ask the memory for during this chunk; null when an earlier group of rows did.
   const std::byte* ahead = nullptr;
 
-  float* sums_of(int row, int half, int lane) const {
+  float* sums_of(int64_t row, int half, int64_t lane) const {
     return sums + row * kTileRows + half * kHalfRows + lane;
   }
 };
@@ -47,13 +48,13 @@ struct ChunkProduct {
 /// Asks for the share of `ahead` that belongs to step `step` of `steps` steps of one accumulate().
 /// Spread over the work: all lines at once would fill the miss buffers and stop the arithmetic.
 template <typename Lanes, DType dtype, int steps, int half>
-OCTET_INLINE void prefetch_share(const ChunkProduct& chunk, int lane, int step) {
-  constexpr int kSteps = kTileRows / Lanes::kLanes * steps;
-  constexpr int kLines = (chunk_bytes(dtype, kChunkValues) / 64 + kSteps - 1) / kSteps;
+OCTET_INLINE void prefetch_share(const ChunkProduct& chunk, int64_t lane, int64_t step) {
+  constexpr int64_t kSteps = kTileRows / Lanes::kLanes * steps;
+  constexpr int64_t kLines = (chunk_bytes(dtype, kChunkValues) / 64 + kSteps - 1) / kSteps;
   if (chunk.ahead != nullptr) {
-    const int all_steps = (half * kHalfRows + lane) / Lanes::kLanes * steps + step;
+    const int64_t all_steps = (half * kHalfRows + lane) / Lanes::kLanes * steps + step;
     OCTET_UNROLL
-    for (int i = 0; i < kLines; ++i) {
+    for (int64_t i = 0; i < kLines; ++i) {
       __builtin_prefetch(chunk.ahead + 64 * (all_steps * kLines + i));
     }
   }
@@ -63,29 +64,29 @@ using MultiplyChunk = void (*)(const ChunkProduct&) noexcept;
 
 /// total[m] += dot products of `vectors` code vectors with the activations of M rows. codes(v)
 /// gives code vector v.
-template <typename Lanes, typename Dot, int M, int vectors, typename Codes>
+template <typename Lanes, typename Dot, int M, int64_t vectors, typename Codes>
 OCTET_INLINE void dot_codes(
     typename Lanes::Int (&total)[M], const std::byte* activations, Codes codes
 ) {
-  constexpr int kRun = std::min(vectors, Dot::kRun);
+  constexpr int64_t kRun = std::min<int64_t>(vectors, Dot::kRun);
   static_assert(vectors % kRun == 0);
   OCTET_UNROLL
-  for (int first = 0; first < vectors; first += kRun) {
+  for (int64_t first = 0; first < vectors; first += kRun) {
     typename Dot::Acc acc[M];
     OCTET_UNROLL
-    for (int m = 0; m < M; ++m) {
+    for (int64_t m = 0; m < M; ++m) {
       acc[m] = Dot::begin(total[m]);
     }
     OCTET_UNROLL
-    for (int v = first; v < first + kRun; ++v) {
+    for (int64_t v = first; v < first + kRun; ++v) {
       const typename Lanes::Bytes w = codes(v);
       OCTET_UNROLL
-      for (int m = 0; m < M; ++m) {
+      for (int64_t m = 0; m < M; ++m) {
         acc[m] = Dot::step(acc[m], w, Lanes::broadcast_quad(activations + 4 * (v * M + m)));
       }
     }
     OCTET_UNROLL
-    for (int m = 0; m < M; ++m) {
+    for (int64_t m = 0; m < M; ++m) {
       total[m] = Dot::end(total[m], acc[m]);
     }
   }
@@ -93,10 +94,10 @@ OCTET_INLINE void dot_codes(
 
 template <typename Lanes, typename Family, int M>
 void multiply_chunk(const ChunkProduct& chunk) noexcept {
-  for (int lane = 0; lane < kHalfRows; lane += Lanes::kLanes) {
+  for (int64_t lane = 0; lane < kHalfRows; lane += Lanes::kLanes) {
     Family::template accumulate<Lanes, M, 0>(chunk, lane);
   }
-  for (int lane = 0; lane < kHalfRows; lane += Lanes::kLanes) {
+  for (int64_t lane = 0; lane < kHalfRows; lane += Lanes::kLanes) {
     Family::template accumulate<Lanes, M, 1>(chunk, lane);
   }
 }
@@ -122,10 +123,10 @@ void multiply_tile(const TileProduct& product) noexcept {
   constexpr ActivationKind kKind = activation_kind(Family::kDType);
   const std::byte* tile = product.tile;
   for (int64_t chunk = 0; chunk < chunk_count(product.cols); ++chunk) {
-    const int values = chunk_values(product.cols, chunk);
-    const int bytes = chunk_bytes(Family::kDType, values);
+    const int64_t values = chunk_values(product.cols, chunk);
+    const int64_t bytes = chunk_bytes(Family::kDType, values);
     for (int64_t row = 0; row < product.rows; row += Lanes::kGroupRows) {
-      const int rows = static_cast<int>(std::min<int64_t>(Lanes::kGroupRows, product.rows - row));
+      const int64_t rows = std::min<int64_t>(Lanes::kGroupRows, product.rows - row);
       const std::byte* group = product.activations + row / Lanes::kGroupRows * product.group_bytes;
       kTable[rows - 1](
           {tile,

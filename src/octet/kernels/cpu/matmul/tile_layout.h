@@ -19,16 +19,16 @@
 
 namespace octet::cpu {
 
-inline constexpr int kHalfRows = kTileRows / 2;
+inline constexpr int64_t kHalfRows = kTileRows / 2;
 /// Bytes of one code vector: four values of sixteen rows.
-inline constexpr int kCodeVectorBytes = 4 * kHalfRows;
-inline constexpr int kBlockValues = 32;
+inline constexpr int64_t kCodeVectorBytes = 4 * kHalfRows;
+inline constexpr int64_t kBlockValues = 32;
 
 /// Float weights, value by value along K: F32 and F16 [k][32]; BF16 in pairs [k / 2][32][2], so
 /// that a shift and a mask of one 4-byte lane give both values. An odd last value is padded with
 /// zero.
 struct FloatTile {
-  static constexpr int chunk_bytes(DType dtype, int values) {
+  static constexpr int64_t chunk_bytes(DType dtype, int64_t values) {
     return dtype == DType::kF32    ? values * kTileRows * 4
            : dtype == DType::kBF16 ? (values + 1) / 2 * kTileRows * 4
                                    : values * kTileRows * 2;
@@ -41,24 +41,26 @@ struct FloatTile {
 ///   scales    f16 [block][32]; MXFP4: exponent bytes [block][32]; NVFP4: E4M3 [block][2][32]
 ///   minimums  Q4_1, Q5_1: f16 [block][32]
 struct BlockTile {
-  static constexpr int code_bytes(DType dtype) { return dtype == DType::kQ8_0 ? 1024 : 512; }
-  static constexpr int fifth_bytes(DType dtype) {
+  static constexpr int64_t code_bytes(DType dtype) { return dtype == DType::kQ8_0 ? 1024 : 512; }
+  static constexpr int64_t fifth_bytes(DType dtype) {
     return dtype == DType::kQ5_0 || dtype == DType::kQ5_1 ? 128 : 0;
   }
-  static constexpr int scale_bytes(DType dtype) { return dtype == DType::kMXFP4 ? 32 : 64; }
-  static constexpr int minimum_bytes(DType dtype) {
+  static constexpr int64_t scale_bytes(DType dtype) { return dtype == DType::kMXFP4 ? 32 : 64; }
+  static constexpr int64_t minimum_bytes(DType dtype) {
     return dtype == DType::kQ4_1 || dtype == DType::kQ5_1 ? 64 : 0;
   }
 
-  static constexpr int fifth_offset(DType dtype, int blocks) { return blocks * code_bytes(dtype); }
-  static constexpr int scale_offset(DType dtype, int blocks) {
+  static constexpr int64_t fifth_offset(DType dtype, int64_t blocks) {
+    return blocks * code_bytes(dtype);
+  }
+  static constexpr int64_t scale_offset(DType dtype, int64_t blocks) {
     return fifth_offset(dtype, blocks) + blocks * fifth_bytes(dtype);
   }
-  static constexpr int minimum_offset(DType dtype, int blocks) {
+  static constexpr int64_t minimum_offset(DType dtype, int64_t blocks) {
     return scale_offset(dtype, blocks) + blocks * scale_bytes(dtype);
   }
-  static constexpr int chunk_bytes(DType dtype, int values) {
-    const int blocks = (values + kBlockValues - 1) / kBlockValues;
+  static constexpr int64_t chunk_bytes(DType dtype, int64_t values) {
+    const int64_t blocks = (values + kBlockValues - 1) / kBlockValues;
     return minimum_offset(dtype, blocks) + blocks * minimum_bytes(dtype);
   }
 };
@@ -71,11 +73,11 @@ struct BlockTile {
 ///             bits 1-0, 3-2 and 5-4 of minimum j + 4
 ///   d, dmin   f16 [32] each
 struct AffineSuperTile {
-  static constexpr int fifth_offset() { return 4096; }
-  static constexpr int scale_offset(DType dtype) { return dtype == DType::kQ5K ? 5120 : 4096; }
-  static constexpr int d_offset(DType dtype) { return scale_offset(dtype) + 384; }
-  static constexpr int dmin_offset(DType dtype) { return d_offset(dtype) + 64; }
-  static constexpr int chunk_bytes(DType dtype) { return dmin_offset(dtype) + 64; }
+  static constexpr int64_t fifth_offset() { return 4096; }
+  static constexpr int64_t scale_offset(DType dtype) { return dtype == DType::kQ5K ? 5120 : 4096; }
+  static constexpr int64_t d_offset(DType dtype) { return scale_offset(dtype) + 384; }
+  static constexpr int64_t dmin_offset(DType dtype) { return d_offset(dtype) + 64; }
+  static constexpr int64_t chunk_bytes(DType dtype) { return dmin_offset(dtype) + 64; }
 };
 
 /// Q6_K, one chunk = sixteen groups of 16 = four code vectors c0..c3 each, in three vectors of
@@ -85,22 +87,22 @@ struct AffineSuperTile {
 ///   scales    i8 [group][32]
 ///   d         f16 [32]
 struct SixBitTile {
-  static constexpr int kGroupBytes = 3 * kCodeVectorBytes;
-  static constexpr int kHalfBytes = 16 * kGroupBytes;
-  static constexpr int kScaleOffset = 2 * kHalfBytes;
-  static constexpr int kDOffset = kScaleOffset + 16 * kTileRows;
-  static constexpr int kChunkBytes = kDOffset + 64;
+  static constexpr int64_t kGroupBytes = 3 * kCodeVectorBytes;
+  static constexpr int64_t kHalfBytes = 16 * kGroupBytes;
+  static constexpr int64_t kScaleOffset = 2 * kHalfBytes;
+  static constexpr int64_t kDOffset = kScaleOffset + 16 * kTileRows;
+  static constexpr int64_t kChunkBytes = kDOffset + 64;
 };
 
 /// IQ4_XS: codes [group][8][16 rows][4] nibble pairs, then scales i8 [group][32], then d f16 [32].
 struct LevelSuperTile {
-  static constexpr int kScaleOffset = 4096;
-  static constexpr int kDOffset = kScaleOffset + 8 * kTileRows;
-  static constexpr int kChunkBytes = kDOffset + 64;
+  static constexpr int64_t kScaleOffset = 4096;
+  static constexpr int64_t kDOffset = kScaleOffset + 8 * kTileRows;
+  static constexpr int64_t kChunkBytes = kDOffset + 64;
 };
 
 /// Bytes of a chunk of `values` (1..kChunkValues) values.
-constexpr int chunk_bytes(DType dtype, int values) {
+constexpr int64_t chunk_bytes(DType dtype, int64_t values) {
   switch (dtype) {
     case DType::kF32:
     case DType::kF16:
@@ -123,14 +125,14 @@ constexpr int64_t chunk_count(int64_t cols) {
 }
 
 /// Values of chunk `chunk` of a row of `cols`.
-constexpr int chunk_values(int64_t cols, int64_t chunk) {
-  return static_cast<int>(std::min<int64_t>(kChunkValues, cols - chunk * kChunkValues));
+constexpr int64_t chunk_values(int64_t cols, int64_t chunk) {
+  return static_cast<int64_t>(std::min<int64_t>(kChunkValues, cols - chunk * kChunkValues));
 }
 
 /// Bytes of a tile, a multiple of 64 so that every chunk of a full row starts a cache line.
 constexpr int64_t tile_bytes(DType dtype, int64_t cols) {
   const int64_t full = cols / kChunkValues;
-  const int rest = static_cast<int>(cols % kChunkValues);
+  const int64_t rest = static_cast<int64_t>(cols % kChunkValues);
   const int64_t bytes =
       full * chunk_bytes(dtype, kChunkValues) + (rest == 0 ? 0 : chunk_bytes(dtype, rest));
   return (bytes + 63) / 64 * 64;

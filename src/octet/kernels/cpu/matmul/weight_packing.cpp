@@ -50,9 +50,9 @@ uint32_t spread_bits(uint32_t bits) {
 /// Blocks of 32 with the codes at `offset`: low nibbles are values 0..15, high ones 16..31.
 template <int block_bytes, int offset>
 struct SplitNibbles {
-  static constexpr int kVectors = 8;
+  static constexpr int64_t kVectors = 8;
   static constexpr int kBytes = block_bytes;
-  static uint32_t codes(const std::byte* block, int v) {
+  static uint32_t codes(const std::byte* block, int64_t v) {
     return nibbles_at(block + offset + 4 * (v % 4), v >= 4);
   }
 };
@@ -60,44 +60,44 @@ struct SplitNibbles {
 /// Likewise with fifth bits in a 32-bit word before the nibbles.
 template <int block_bytes, int offset>
 struct SplitNibblesAndFifth {
-  static constexpr int kVectors = 8;
+  static constexpr int64_t kVectors = 8;
   static constexpr int kBytes = block_bytes;
-  static uint32_t codes(const std::byte* block, int v) {
+  static uint32_t codes(const std::byte* block, int64_t v) {
     const uint32_t fifth = spread_bits(load_u32(block + offset) >> (4 * v));
     return nibbles_at(block + offset + 4 + 4 * (v % 4), v >= 4) | (fifth << 4);
   }
 };
 
 struct Q80Codes {
-  static constexpr int kVectors = 8;
+  static constexpr int64_t kVectors = 8;
   static constexpr int kBytes = 34;
-  static uint32_t codes(const std::byte* block, int v) { return load_u32(block + 2 + 4 * v); }
+  static uint32_t codes(const std::byte* block, int64_t v) { return load_u32(block + 2 + 4 * v); }
 };
 
 struct Q4KCodes {
-  static constexpr int kVectors = 64;
+  static constexpr int64_t kVectors = 64;
   static constexpr int kBytes = 144;
-  static uint32_t codes(const std::byte* block, int v) {
+  static uint32_t codes(const std::byte* block, int64_t v) {
     return nibbles_at(block + 16 + v / 16 * 32 + v % 8 * 4, v / 8 % 2 == 1);
   }
 };
 
 struct Q5KCodes {
-  static constexpr int kVectors = 64;
+  static constexpr int64_t kVectors = 64;
   static constexpr int kBytes = 176;
-  static uint32_t codes(const std::byte* block, int v) {
+  static uint32_t codes(const std::byte* block, int64_t v) {
     const uint32_t fifth = (load_u32(block + 16 + v % 8 * 4) >> (v / 8)) & 0x01010101U;
     return nibbles_at(block + 48 + v / 16 * 32 + v % 8 * 4, v / 8 % 2 == 1) | (fifth << 4);
   }
 };
 
 struct Q6KCodes {
-  static constexpr int kVectors = 64;
+  static constexpr int64_t kVectors = 64;
   static constexpr int kBytes = 210;
-  static uint32_t codes(const std::byte* block, int v) {
-    const int half = v / 32;
-    const int quarter = v / 8 % 4;
-    const int at = v % 8 * 4;
+  static uint32_t codes(const std::byte* block, int64_t v) {
+    const int64_t half = v / 32;
+    const int64_t quarter = v / 8 % 4;
+    const int64_t at = v % 8 * 4;
     const uint32_t low = nibbles_at(block + 64 * half + 32 * (quarter % 2) + at, quarter >= 2);
     const uint32_t upper = (load_u32(block + 128 + 32 * half + at) >> (2 * quarter)) & 0x03030303U;
     return low | (upper << 4);
@@ -105,26 +105,26 @@ struct Q6KCodes {
 };
 
 struct IQ4XSCodes {
-  static constexpr int kVectors = 64;
+  static constexpr int64_t kVectors = 64;
   static constexpr int kBytes = 136;
-  static uint32_t codes(const std::byte* block, int v) {
+  static uint32_t codes(const std::byte* block, int64_t v) {
     return nibbles_at(block + 8 + v / 8 * 16 + v % 4 * 4, v / 4 % 2 == 1);
   }
 };
 
 struct NVFP4Codes {
-  static constexpr int kVectors = 16;
+  static constexpr int64_t kVectors = 16;
   static constexpr int kBytes = 36;
-  static uint32_t codes(const std::byte* block, int v) {
+  static uint32_t codes(const std::byte* block, int64_t v) {
     return nibbles_at(block + 4 + v / 4 * 8 + v % 2 * 4, v / 2 % 2 == 1);
   }
 };
 
 /// Consecutive values are the low and the high nibble of a byte.
 struct NVFP4ModelOptCodes {
-  static constexpr int kVectors = 4;
+  static constexpr int64_t kVectors = 4;
   static constexpr int kBytes = 8;
-  static uint32_t codes(const std::byte* block, int v) {
+  static uint32_t codes(const std::byte* block, int64_t v) {
     const uint32_t packed = load_u16(block + 2 * v);
     return (packed & 0xFU) | ((packed & 0xF0U) << 4) | ((packed & 0xF00U) << 8) |
            ((packed & 0xF000U) << 12);
@@ -134,13 +134,13 @@ struct NVFP4ModelOptCodes {
 /// Calls visit(v, block index, code vector inside the block) for `vectors` code vectors, unrolled
 /// so that shifts and offsets inside a block become constants.
 template <typename Codes, typename Visit>
-[[gnu::always_inline]] inline void for_each_vector(int vectors, Visit visit) {
-  constexpr int kStep = std::min(Codes::kVectors, 16);
-  for (int block = 0; block < vectors / Codes::kVectors; ++block) {
-    for (int step = 0; step < Codes::kVectors / kStep; ++step) {
+[[gnu::always_inline]] inline void for_each_vector(int64_t vectors, Visit visit) {
+  constexpr int64_t kStep = std::min<int64_t>(Codes::kVectors, 16);
+  for (int64_t block = 0; block < vectors / Codes::kVectors; ++block) {
+    for (int64_t step = 0; step < Codes::kVectors / kStep; ++step) {
 #pragma GCC unroll 16
-      for (int i = 0; i < kStep; ++i) {
-        const int inside = step * kStep + i;
+      for (int64_t i = 0; i < kStep; ++i) {
+        const int64_t inside = step * kStep + i;
         visit(block * Codes::kVectors + inside, block, inside);
       }
     }
@@ -149,11 +149,11 @@ template <typename Codes, typename Visit>
 
 /// Writes the low nibbles of `vectors` code vectors, two rows a byte.
 template <typename Codes>
-void pack_nibbles(const SourceRows& rows, int vectors, std::byte* out) {
-  for (int r = 0; r < kHalfRows; ++r) {
+void pack_nibbles(const SourceRows& rows, int64_t vectors, std::byte* out) {
+  for (int64_t r = 0; r < kHalfRows; ++r) {
     const SourceRow low_row = rows[r];
     const SourceRow high_row = rows[r + kHalfRows];
-    for_each_vector<Codes>(vectors, [&](int v, int block, int inside) {
+    for_each_vector<Codes>(vectors, [&](int64_t v, int64_t block, int64_t inside) {
       const uint32_t low = Codes::codes(low_row.block(block), inside) & kLowNibbles;
       const uint32_t high = Codes::codes(high_row.block(block), inside) & kLowNibbles;
       store_u32(out + v * kCodeVectorBytes + 4 * r, low | (high << 4));
@@ -163,11 +163,11 @@ void pack_nibbles(const SourceRows& rows, int vectors, std::byte* out) {
 
 /// Writes the fifth bits of `vectors` code vectors as one bit plane for every eight of them.
 template <typename Codes>
-void pack_fifth(const SourceRows& rows, int vectors, std::byte* out) {
-  for (int r = 0; r < kTileRows; ++r) {
+void pack_fifth(const SourceRows& rows, int64_t vectors, std::byte* out) {
+  for (int64_t r = 0; r < kTileRows; ++r) {
     const SourceRow row = rows[r];
     uint32_t plane = 0;
-    for_each_vector<Codes>(vectors, [&](int v, int block, int inside) {
+    for_each_vector<Codes>(vectors, [&](int64_t v, int64_t block, int64_t inside) {
       plane |= ((Codes::codes(row.block(block), inside) >> 4) & 0x01010101U) << (v % 8);
       if (v % 8 == 7) {
         store_u32(out + v / 8 * 2 * kCodeVectorBytes + 4 * r, plane);
@@ -178,15 +178,15 @@ void pack_fifth(const SourceRows& rows, int vectors, std::byte* out) {
 }
 
 void pack_six_bits(const SourceRows& rows, std::byte* out) {
-  for (int row = 0; row < kTileRows; ++row) {
+  for (int64_t row = 0; row < kTileRows; ++row) {
     const std::byte* block = rows[row].block(0);
     std::byte* half = out + row / kHalfRows * SixBitTile::kHalfBytes + 4 * (row % kHalfRows);
 #pragma GCC unroll 16
-    for (int group = 0; group < 16; ++group) {
+    for (int64_t group = 0; group < 16; ++group) {
       std::byte* codes = half + group * SixBitTile::kGroupBytes;
       const uint32_t last = Q6KCodes::codes(block, 4 * group + 3);
 #pragma GCC unroll 3
-      for (int i = 0; i < 3; ++i) {
+      for (int64_t i = 0; i < 3; ++i) {
         const uint32_t top = (last << (2 + 2 * i)) & 0xC0C0C0C0U;
         store_u32(codes + i * kCodeVectorBytes, Q6KCodes::codes(block, 4 * group + i) | top);
       }
@@ -195,31 +195,33 @@ void pack_six_bits(const SourceRows& rows, std::byte* out) {
 }
 
 /// Copies a field of `bytes` bytes at `offset` of every block into an array [block][row].
-void pack_field(const SourceRows& rows, int blocks, int offset, int bytes, std::byte* out) {
-  for (int b = 0; b < blocks; ++b) {
-    for (int row = 0; row < kTileRows; ++row) {
+void pack_field(
+    const SourceRows& rows, int64_t blocks, int64_t offset, int64_t bytes, std::byte* out
+) {
+  for (int64_t b = 0; b < blocks; ++b) {
+    for (int64_t row = 0; row < kTileRows; ++row) {
       std::memcpy(out + (b * kTileRows + row) * bytes, rows[row].block(b) + offset, bytes);
     }
   }
 }
 
 /// Copies the `bytes` bytes of every row in units of `unit` bytes: [unit index][row].
-template <int unit>
-void pack_units(const SourceRows& rows, int bytes, std::byte* out) {
-  for (int r = 0; r < kTileRows; ++r) {
+template <int64_t unit>
+void pack_units(const SourceRows& rows, int64_t bytes, std::byte* out) {
+  for (int64_t r = 0; r < kTileRows; ++r) {
     const SourceRow& row = rows[r];
     if (row.block_stride == 0) {
       continue;  // zeroed before
     }
-    for (int at = 0; at + unit <= bytes; at += unit) {
+    for (int64_t at = 0; at + unit <= bytes; at += unit) {
       std::memcpy(out + at * kTileRows + r * unit, row.blocks + at, unit);
     }
-    const int rest = bytes % unit;
+    const int64_t rest = bytes % unit;
     std::memcpy(out + (bytes - rest) * kTileRows + r * unit, row.blocks + bytes - rest, rest);
   }
 }
 
-void pack_float(DType dtype, const SourceRows& rows, int values, std::byte* out) {
+void pack_float(DType dtype, const SourceRows& rows, int64_t values, std::byte* out) {
   if (dtype == DType::kF16) {
     pack_units<2>(rows, 2 * values, out);
   } else {
@@ -231,13 +233,13 @@ void pack_float(DType dtype, const SourceRows& rows, int values, std::byte* out)
 /// Codes, fifth bits, scales and minimums of a type with blocks of 32; the scale comes first in the
 /// block.
 template <DType dtype, typename Codes>
-void pack_block_chunk(const SourceRows& rows, int values, std::byte* out) {
-  const int blocks = values / kBlockValues;
+void pack_block_chunk(const SourceRows& rows, int64_t values, std::byte* out) {
+  const int64_t blocks = values / kBlockValues;
   if constexpr (dtype == DType::kQ8_0) {
-    for (int r = 0; r < kTileRows; ++r) {
+    for (int64_t r = 0; r < kTileRows; ++r) {
       const SourceRow row = rows[r];
       std::byte* half = out + r / kHalfRows * 8 * kCodeVectorBytes + 4 * (r % kHalfRows);
-      for_each_vector<Codes>(8 * blocks, [&](int /*v*/, int block, int inside) {
+      for_each_vector<Codes>(8 * blocks, [&](int64_t /*v*/, int64_t block, int64_t inside) {
         store_u32(
             half + (block * 16 + inside) * kCodeVectorBytes, Codes::codes(row.block(block), inside)
         );
@@ -249,7 +251,7 @@ void pack_block_chunk(const SourceRows& rows, int values, std::byte* out) {
   if constexpr (BlockTile::fifth_bytes(dtype) > 0) {
     pack_fifth<Codes>(rows, 8 * blocks, out + BlockTile::fifth_offset(dtype, blocks));
   }
-  constexpr int kScaleBytes = BlockTile::scale_bytes(dtype) / kTileRows;
+  constexpr int64_t kScaleBytes = BlockTile::scale_bytes(dtype) / kTileRows;
   pack_field(rows, blocks, 0, kScaleBytes, out + BlockTile::scale_offset(dtype, blocks));
   if constexpr (BlockTile::minimum_bytes(dtype) > 0) {
     pack_field(rows, blocks, kScaleBytes, 2, out + BlockTile::minimum_offset(dtype, blocks));
@@ -261,22 +263,22 @@ std::byte valid_e4m3(std::byte scale) {
   return static_cast<std::byte>(magnitude == 0x7F ? 0 : magnitude);
 }
 
-void pack_nvfp4_chunk(const SourceRows& rows, int values, std::byte* out) {
+void pack_nvfp4_chunk(const SourceRows& rows, int64_t values, std::byte* out) {
   pack_nibbles<NVFP4Codes>(rows, values / 4, out);
   std::byte* scales = out + BlockTile::scale_offset(DType::kNVFP4, values / kBlockValues);
-  for (int group = 0; group < values / 16; ++group) {
-    for (int row = 0; row < kTileRows; ++row) {
+  for (int64_t group = 0; group < values / 16; ++group) {
+    for (int64_t row = 0; row < kTileRows; ++row) {
       scales[group * kTileRows + row] = valid_e4m3(rows[row].block(group / 4)[group % 4]);
     }
   }
 }
 
-void pack_nvfp4_modelopt_chunk(const SourceRows& rows, int values, std::byte* out) {
+void pack_nvfp4_modelopt_chunk(const SourceRows& rows, int64_t values, std::byte* out) {
   pack_nibbles<NVFP4ModelOptCodes>(rows, values / 4, out);
-  const int blocks = (values + kBlockValues - 1) / kBlockValues;
+  const int64_t blocks = (values + kBlockValues - 1) / kBlockValues;
   std::byte* scales = out + BlockTile::scale_offset(DType::kNVFP4ModelOpt, blocks);
-  for (int group = 0; group < values / 16; ++group) {
-    for (int row = 0; row < kTileRows; ++row) {
+  for (int64_t group = 0; group < values / 16; ++group) {
+    for (int64_t row = 0; row < kTileRows; ++row) {
       scales[group * kTileRows + row] =
           valid_e4m3(rows[row].block_scales[group * rows[row].scale_stride]);
     }
@@ -285,12 +287,12 @@ void pack_nvfp4_modelopt_chunk(const SourceRows& rows, int values, std::byte* ou
 
 /// Scales, minimums, d and dmin of Q4_K and Q5_K.
 void pack_affine_scales(DType dtype, const SourceRows& rows, std::byte* out) {
-  for (int row = 0; row < kTileRows; ++row) {
+  for (int64_t row = 0; row < kTileRows; ++row) {
     const std::byte* packed = rows[row].block(0) + 4;
     uint32_t near_scales = 0;
     uint32_t far_scales = 0;
     uint32_t minimums = 0;
-    for (int j = 0; j < 4; ++j) {
+    for (int64_t j = 0; j < 4; ++j) {
       const types::GroupScale near = types::unpack_group_scale(packed, j);
       const types::GroupScale far = types::unpack_group_scale(packed, j + 4);
       const auto byte = [&](int low6, int top2) {
@@ -312,8 +314,8 @@ void pack_affine_scales(DType dtype, const SourceRows& rows, std::byte* out) {
 
 void pack_q6k_chunk(const SourceRows& rows, std::byte* out) {
   pack_six_bits(rows, out);
-  for (int group = 0; group < 16; ++group) {
-    for (int row = 0; row < kTileRows; ++row) {
+  for (int64_t group = 0; group < 16; ++group) {
+    for (int64_t row = 0; row < kTileRows; ++row) {
       out[SixBitTile::kScaleOffset + group * kTileRows + row] = rows[row].block(0)[192 + group];
     }
   }
@@ -322,8 +324,8 @@ void pack_q6k_chunk(const SourceRows& rows, std::byte* out) {
 
 void pack_iq4xs_chunk(const SourceRows& rows, std::byte* out) {
   pack_nibbles<IQ4XSCodes>(rows, 64, out);
-  for (int group = 0; group < 8; ++group) {
-    for (int row = 0; row < kTileRows; ++row) {
+  for (int64_t group = 0; group < 8; ++group) {
+    for (int64_t row = 0; row < kTileRows; ++row) {
       out[LevelSuperTile::kScaleOffset + group * kTileRows + row] =
           static_cast<std::byte>(types::IQ4XS::group_scale(rows[row].block(0), group));
     }
@@ -331,7 +333,7 @@ void pack_iq4xs_chunk(const SourceRows& rows, std::byte* out) {
   pack_field(rows, 1, 0, 2, out + LevelSuperTile::kDOffset);
 }
 
-void pack_chunk(DType dtype, const SourceRows& rows, int values, std::byte* out) {
+void pack_chunk(DType dtype, const SourceRows& rows, int64_t values, std::byte* out) {
   switch (dtype) {
     case DType::kF32:
     case DType::kF16:
@@ -377,7 +379,7 @@ void pack_tile(const LogicalTensor& tensor, int64_t tile, std::byte* out) noexce
   const int64_t bytes = row_bytes(tensor.dtype, cols);
   const int64_t scale_bytes = tensor.block_scales.empty() ? 0 : cols / facts.block_values;
   SourceRows rows;
-  for (int r = 0; r < kTileRows; ++r) {
+  for (int64_t r = 0; r < kTileRows; ++r) {
     const int64_t row = tile * kTileRows + r;
     if (row < tensor.rows()) {
       rows[r] = {
@@ -391,14 +393,14 @@ void pack_tile(const LogicalTensor& tensor, int64_t tile, std::byte* out) noexce
   }
   const bool whole = tile * kTileRows + kTileRows <= tensor.rows();
   for (int64_t chunk = 0; chunk < chunk_count(cols); ++chunk) {
-    const int values = chunk_values(cols, chunk);
-    const int chunk_size = chunk_bytes(tensor.dtype, values);
+    const int64_t values = chunk_values(cols, chunk);
+    const int64_t chunk_size = chunk_bytes(tensor.dtype, values);
     if (!whole || values < kChunkValues) {
       std::memset(out, 0, chunk_size);  // padding that no source row fills
     }
     pack_chunk(tensor.dtype, rows, values, out);
     out += chunk_size;
-    const int blocks = values / facts.block_values;
+    const int64_t blocks = values / facts.block_values;
     for (SourceRow& row : rows) {
       row.blocks += blocks * row.block_stride;
       row.block_scales += blocks * row.scale_stride;

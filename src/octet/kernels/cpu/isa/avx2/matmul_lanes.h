@@ -56,10 +56,10 @@ struct Lanes {
   }
   static Int and_int(Int x, int32_t mask) { return _mm256_and_si256(x, _mm256_set1_epi32(mask)); }
   static Int or_int(Int x, Int y) { return _mm256_or_si256(x, y); }
-  static Int shift_right_int(Int x, int count) {
-    return _mm256_srl_epi32(x, _mm_cvtsi32_si128(count));
+  static Int shift_right_int(Int x, int64_t count) {
+    return _mm256_srl_epi32(x, _mm_cvtsi64_si128(count));
   }
-  static Int bits6(Int x, int first) { return and_int(shift_right_int(x, first), 63); }
+  static Int bits6(Int x, int64_t first) { return and_int(shift_right_int(x, first), 63); }
   /// sum + the dot product of two int16 a lane.
   static Int dot_pairs(Int sum, Int x, Int y) {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(x, y));
@@ -83,9 +83,9 @@ struct Lanes {
     return d;
   }
   /// nibbles + 16 * bit `bit` of the plane's bytes.
-  static Bytes with_fifth(Bytes nibbles, Bytes plane, int bit) {
-    const Bytes fifth =
-        bit < 4 ? _mm256_slli_epi16(plane, 4 - bit) : _mm256_srli_epi16(plane, bit - 4);
+  static Bytes with_fifth(Bytes nibbles, Bytes plane, int64_t bit) {
+    const Bytes fifth = bit < 4 ? _mm256_slli_epi16(plane, static_cast<int>(4 - bit))
+                                : _mm256_srli_epi16(plane, static_cast<int>(bit - 4));
     return _mm256_or_si256(nibbles, and_bytes(fifth, 0x10));
   }
   static Bytes low6(Bytes x) { return and_bytes(x, 0x3F); }

@@ -58,10 +58,10 @@ struct Lanes {
   }
   static Int and_int(Int x, int32_t mask) { return _mm512_and_si512(x, _mm512_set1_epi32(mask)); }
   static Int or_int(Int x, Int y) { return _mm512_or_si512(x, y); }
-  static Int shift_right_int(Int x, int count) {
-    return _mm512_srl_epi32(x, _mm_cvtsi32_si128(count));
+  static Int shift_right_int(Int x, int64_t count) {
+    return _mm512_srl_epi32(x, _mm_cvtsi64_si128(count));
   }
-  static Int bits6(Int x, int first) { return and_int(shift_right_int(x, first), 63); }
+  static Int bits6(Int x, int64_t first) { return and_int(shift_right_int(x, first), 63); }
   /// sum + the dot product of two int16 a lane.
   static Int dot_pairs(Int sum, Int x, Int y) { return _mm512_dpwssd_epi32(sum, x, y); }
 
@@ -82,9 +82,9 @@ struct Lanes {
     return half == 0 ? d : mul(d, constant(0.0625F));
   }
   /// nibbles + 16 * bit `bit` of the plane's bytes.
-  static Bytes with_fifth(Bytes nibbles, Bytes plane, int bit) {
-    const Bytes fifth =
-        bit < 4 ? _mm512_slli_epi16(plane, 4 - bit) : _mm512_srli_epi16(plane, bit - 4);
+  static Bytes with_fifth(Bytes nibbles, Bytes plane, int64_t bit) {
+    const Bytes fifth = bit < 4 ? _mm512_slli_epi16(plane, static_cast<int>(4 - bit))
+                                : _mm512_srli_epi16(plane, static_cast<int>(bit - 4));
     return _mm512_ternarylogic_epi32(nibbles, fifth, _mm512_set1_epi8(0x10), kOrWithMasked);
   }
   static Bytes low6(Bytes x) { return and_bytes(x, 0x3F); }
