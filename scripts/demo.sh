@@ -8,8 +8,9 @@ if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
   marks=color
 fi
 printf '%s\n' \
-  "Turn on the light in the kitchen and set it to 40 percent." \
-  "What is the capital of France?" \
-  "Tell me a short story about a fox." |
+  "What is the capital of Finland?" \
+  "Give me a Python function that computes the factorial of a number." \
+  "I want to hear a story with a mouse." |
   "$octet" chat -m "$models/bolt-tiny-q8_0.gguf" -md "$models/bolt-tiny-dflash-q8_0.gguf" \
-    --temp 0 -n 200 --no-think --compare 5 --marks "$marks" 2>&1
+    --system "You are a helpful assistant." --no-think --temp 0 -n 200 \
+    --draft-policy fixed --compare 5 --marks "$marks" 2>&1

@@ -24,9 +24,13 @@ run_ctest() { # PRESET [CTEST OPTION...]
   ctest --test-dir "build/$preset" --output-on-failure -j "$jobs" --no-tests=error "$@"
 }
 
-differential_packages() {
+differential_packages() { # what npm installed last is remembered in build/
   command -v npm >/dev/null || return 0
-  (cd tests/differential && npm ci --no-audit --no-fund --loglevel=error)
+  local folder=tests/differential
+  if [ ! -d $folder/node_modules ] || ! cmp -s $folder/package-lock.json build/npm.installed; then
+    (cd $folder && npm ci --no-audit --no-fund --loglevel=error)
+    cp $folder/package-lock.json build/npm.installed
+  fi
 }
 
 stage() {

@@ -75,6 +75,8 @@ TEST(Run, GivesTheSameTokensWithAndWithoutDraftingAndTheDrafter) {
         "Tell me a story about a fox.",
         "--temp",
         temperature,
+        "--draft-policy",
+        "fixed",
         "--seed",
         "7",
         "-n",
