@@ -36,7 +36,7 @@ class OpenCheckpoint : public ::testing::Test {
       const {
     const std::string path = directory_.file("model.gguf");
     test::write_gguf(path, metadata, tensors);
-    const std::string text = message(path);
+    std::string text = message(path);
     if (!text.empty()) {
       EXPECT_THAT(text, StartsWith(path + ": "));
     }
@@ -349,9 +349,9 @@ TEST(ExpectedTensors, CountsOfTheRealModels) {
   set("gemma4.attention.sliding_window", 512);
   set("gemma4.attention.shared_kv_layers", 18);
   set("gemma4.embedding_length_per_layer_input", 256);
-  std::vector<bool> pattern;
-  for (int layer = 0; layer < 42; ++layer) {
-    pattern.push_back(layer % 6 != 5);
+  std::vector<bool> pattern(42, true);
+  for (size_t layer = 5; layer < pattern.size(); layer += 6) {
+    pattern[layer] = false;
   }
   e4b.set("gemma4.attention.sliding_window_pattern", MetadataArray(pattern));
   e4b.set("gemma4.attention.layer_norm_rms_epsilon", 1e-6F);
