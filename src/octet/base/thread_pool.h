@@ -1,6 +1,7 @@
-// Fork-join worker pool for kernels: a fixed set of threads, the caller is thread 0. Workers spin for a
-// short bounded time, then park. Not a task queue: one parallel region at a time, from one caller.
-// Invariant: how work is split never influences results; kernels partition over outputs only.
+// Fork-join worker pool for kernels: a fixed set of threads, the caller is thread 0. Workers spin
+// for a short bounded time, then park. Not a task queue: one parallel region at a time, from one
+// caller. Invariant: how work is split never influences results; kernels partition over outputs
+// only.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +24,12 @@ class ThreadPool {
   /// Runs body(thread) once on every thread, returns when all are done. The body must not throw.
   void run(FunctionRef<void(int thread)> body);
 
-  /// Splits [0, count) into one contiguous range a thread, each a multiple of `grain` but the last, and runs
-  /// body(begin, end) for the non-empty ones.
+  /// Splits [0, count) into one contiguous range a thread, each a multiple of `grain` but the last,
+  /// and runs body(begin, end) for the non-empty ones.
   void for_ranges(int64_t count, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> body);
 
-  /// Number of CPUs this process may use: the smaller of affinity mask and cgroup quota, at least 1.
+  /// Number of CPUs this process may use: the smaller of affinity mask and cgroup quota, at
+  /// least 1.
   static int usable_cpus();
 
  private:
