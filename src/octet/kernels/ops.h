@@ -1,10 +1,10 @@
-// The semantic operations that models are written in. A backend implements the set (cpu/ now); models never
-// see threads, instruction sets or packing.
+// The semantic operations that models are written in. A backend implements the set (cpu/ now);
+// models never see threads, instruction sets or packing.
 //
-// The law of every operation: a row's result depends only on that row's inputs, never on how many rows are
-// computed together, on the number of threads, or on the split of the work. All arithmetic is float32 with a
-// fixed order per (row, output); see docs/numerics.md. Operations are noexcept in effect: shapes are checked
-// with OCTET_CHECK, inputs are trusted to be well-formed.
+// The law of every operation: a row's result depends only on that row's inputs, never on how many
+// rows are computed together, on the number of threads, or on the split of the work. All arithmetic
+// is float32 with a fixed order per (row, output); see docs/numerics.md. Operations are noexcept in
+// effect: shapes are checked with OCTET_CHECK, inputs are trusted to be well-formed.
 #pragma once
 
 #include <cstddef>
@@ -30,10 +30,11 @@ struct Product {
 enum class KvType : uint8_t { kF32, kBF16 };
 int64_t kv_type_bytes(KvType type);
 
-/// One layer's keys and values of one sequence: two arrays [kv_heads, capacity, head_dim]. The position p lives in
-/// slot p % capacity; capacity is a multiple of kAttentionChunk unless it covers every position (then it is at
-/// least the number of positions, rounded up to the chunk). Any alignment of float is right; arrays that start on a
-/// cache line (64 bytes) are read faster, by about a tenth when attention is compute-bound.
+/// One layer's keys and values of one sequence: two arrays [kv_heads, capacity, head_dim]. The
+/// position p lives in slot p % capacity; capacity is a multiple of kAttentionChunk unless it
+/// covers every position (then it is at least the number of positions, rounded up to the chunk).
+/// Any alignment of float is right; arrays that start on a cache line (64 bytes) are read faster,
+/// by about a tenth when attention is compute-bound.
 struct KvView {
   std::byte* keys = nullptr;
   std::byte* values = nullptr;
@@ -43,7 +44,8 @@ struct KvView {
   int head_dim = 0;
 };
 
-/// Keys are reduced in chunks of this many positions, aligned to absolute positions, combined in position order.
+/// Keys are reduced in chunks of this many positions, aligned to absolute positions, combined in
+/// position order.
 inline constexpr int64_t kAttentionChunk = 64;
 
 /// The absolute positions [begin, end) that one query row attends to. Never empty.
@@ -59,8 +61,8 @@ struct AttendSegment {
   std::span<const KeyRange> ranges;
 };
 
-/// Cosines and sines of the rotated pairs for every row: both [rows, pairs]. Element i of a head pairs with
-/// i + head_dim/2 (half-split rotation); pairs beyond `pairs` are not rotated.
+/// Cosines and sines of the rotated pairs for every row: both [rows, pairs]. Element i of a head
+/// pairs with i + head_dim/2 (half-split rotation); pairs beyond `pairs` are not rotated.
 struct RopeRows {
   ConstRows cosines;
   ConstRows sines;
@@ -72,48 +74,63 @@ class Ops {
 
   virtual std::string_view name() const = 0;  // e.g. "cpu/avx512"
 
-  /// Prepares a matrix [out, in] for matmul. Throws Error(kUnsupported) for shapes the type does not allow.
+  /// Prepares a matrix [out, in] for matmul. Throws Error(kUnsupported) for shapes the type does
+  /// not allow.
   virtual std::unique_ptr<Weight> prepare(const Checkpoint& owner, const LogicalTensor& tensor) = 0;
 
   /// All products share the input x [n, in]; outs are [n, out]. Any n >= 0.
   virtual void matmul(ConstRows x, std::span<const Product> products) = 0;
 
   /// out[r] = decode(table[ids[r]]) * scale. table is [ids, cols], used from its mapping.
-  virtual void gather_rows(const LogicalTensor& table, std::span<const TokenId> ids, float scale, Rows out) = 0;
+  virtual void gather_rows(
+      const LogicalTensor& table, std::span<const TokenId> ids, float scale, Rows out
+  ) = 0;
 
-  /// out = x * (mean(x^2) + eps)^-1/2 * w, over segments of `width` values of each row (width == cols for a plain norm,
-  /// head_dim for a per-head norm); w has `width` values or is null for no weight. out may alias x.
+  /// out = x * (mean(x^2) + eps)^-1/2 * w, over segments of `width` values of each row (width ==
+  /// cols for a plain norm, head_dim for a per-head norm); w has `width` values or is null for no
+  /// weight. out may alias x.
   virtual void rms_norm(ConstRows x, int64_t width, const float* weight, float eps, Rows out) = 0;
 
-  /// residual = (residual + rms(x) * w) * scale: the sandwich norm, the residual addition and Gemma's layer scalar.
-  virtual void add_rms_norm(Rows residual, ConstRows x, const float* weight, float eps, float scale) = 0;
+  /// residual = (residual + rms(x) * w) * scale: the sandwich norm, the residual addition and
+  /// Gemma's layer scalar.
+  virtual void add_rms_norm(
+      Rows residual, ConstRows x, const float* weight, float eps, float scale
+  ) = 0;
 
   /// Per head: rms norm with w (null: none), then rotation. x is [n, heads * head_dim], in place.
-  virtual void norm_rope(Rows x, int head_dim, const float* weight, float eps, const RopeRows& rope) = 0;
+  virtual void norm_rope(
+      Rows x, int head_dim, const float* weight, float eps, const RopeRows& rope
+  ) = 0;
 
-  /// Rows k, v [n, kv_heads * head_dim] become the cache entries of positions[0..n). v is stored as given.
-  virtual void store_kv(ConstRows k, ConstRows v, std::span<const int64_t> positions, const KvView& kv) = 0;
+  /// Rows k, v [n, kv_heads * head_dim] become the cache entries of positions[0..n). v is stored as
+  /// given.
+  virtual void store_kv(
+      ConstRows k, ConstRows v, std::span<const int64_t> positions, const KvView& kv
+  ) = 0;
 
-  /// out[r, h] = softmax(scale * q[r, h] . K[range(r)]) V[range(r)]; q, out are [n, heads * head_dim]; query head h reads
-  /// kv head h / (heads / kv_heads). Softmax in float32, chunks combined in position order.
-  virtual void attend(ConstRows q, int heads, float scale, std::span<const AttendSegment> segments, Rows out) = 0;
+  /// out[r, h] = softmax(scale * q[r, h] . K[range(r)]) V[range(r)]; q, out are [n, heads *
+  /// head_dim]; query head h reads kv head h / (heads / kv_heads). Softmax in float32, chunks
+  /// combined in position order.
+  virtual void attend(
+      ConstRows q, int heads, float scale, std::span<const AttendSegment> segments, Rows out
+  ) = 0;
 
   /// gate = gelu_tanh(gate) * up, exact tanh form within the bound stated in docs/numerics.md.
   virtual void gelu_mul(Rows gate, ConstRows up) = 0;
   /// gate = silu(gate) * up.
   virtual void silu_mul(Rows gate, ConstRows up) = 0;
 
-  virtual void add(Rows x, ConstRows y) = 0;                      // x += y
-  virtual void add_scale(Rows x, ConstRows y, float scale) = 0;   // x = (x + y) * scale
-  virtual void scale(Rows x, float scale) = 0;                    // x *= scale
-  virtual void softcap(Rows x, float cap) = 0;                    // x = cap * tanh(x / cap)
+  virtual void add(Rows x, ConstRows y) = 0;                     // x += y
+  virtual void add_scale(Rows x, ConstRows y, float scale) = 0;  // x = (x + y) * scale
+  virtual void scale(Rows x, float scale) = 0;                   // x *= scale
+  virtual void softcap(Rows x, float cap) = 0;                   // x = cap * tanh(x / cap)
 
   /// Index of the largest value of each row, the lowest index among equals.
   virtual void argmax(ConstRows x, std::span<TokenId> out) = 0;
 };
 
-/// threads = 0: all usable CPUs. isa: "" picks the best the CPU has (or OCTET_ISA from the environment); a name that the
-/// CPU lacks throws Error(kUnsupported) listing those it has.
+/// threads = 0: all usable CPUs. isa: "" picks the best the CPU has (or OCTET_ISA from the
+/// environment); a name that the CPU lacks throws Error(kUnsupported) listing those it has.
 struct CpuOptions {
   int threads = 0;
   std::string isa;
