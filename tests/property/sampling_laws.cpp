@@ -148,6 +148,8 @@ TEST(Distribution, EqualsItsDefinition) {
     for (TokenId t = 0; t < vocabulary; ++t) {
       ASSERT_NEAR(distribution.probability(t), expected[static_cast<size_t>(t)], 1e-12) << t;
     }
+    const double greatest = *std::max_element(expected.begin(), expected.end());
+    ASSERT_NEAR(distribution.greatest_probability(), greatest, 1e-12);
   }
 }
 
@@ -212,6 +214,7 @@ TEST(Distribution, StaysDefinedWhenNothingMayCome) {
   for (const auto& logits : {nothing, broken}) {
     const Distribution distribution(logits, params);
     EXPECT_EQ(distribution.draw(NoiseField(1, 2, NoisePurpose::kToken)), 0);
+    EXPECT_EQ(distribution.probability(0), 1.0);
     EXPECT_EQ(argmax(logits), 0);
   }
 }

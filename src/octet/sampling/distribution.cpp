@@ -45,6 +45,7 @@ Distribution::Distribution(
   whole_ = top_k == 0 || top_k >= vocabulary;
   if (greatest_ == -kInfinity) {  // nothing may come: stay defined
     whole_ = false;
+    greatest_ = 0.0;
     candidates_ = {{0, 0.0F}};
     return;
   }
@@ -188,6 +189,17 @@ double Distribution::probability(TokenId token) const {
     }
   }
   return 0.0;
+}
+
+double Distribution::greatest_probability() const {
+  if (!whole_) {
+    return std::exp(greatest_ - log_sum());
+  }
+  double sum = 0.0;
+  for (const Candidate& candidate : top_k_candidates(logits_, kDraftNucleus)) {
+    sum += inside(candidate.logit) ? std::exp(scaled(candidate.logit) - greatest_) : 0.0;
+  }
+  return 1.0 / sum;
 }
 
 TokenId Distribution::draw_residual(const Distribution& q, const NoiseField& noise) const {

@@ -34,6 +34,10 @@ class Distribution {
   /// Probability of `token`; sums to 1 over the vocabulary.
   double probability(TokenId token) const;
 
+  /// Probability of the likeliest token, how sure the distribution is. In the whole form a slight
+  /// overestimate: only the best thousand tokens are counted.
+  double greatest_probability() const;
+
   /// Draws from max(p - q, 0), normalised, where p is this distribution; from p when that is zero
   /// everywhere.
   TokenId draw_residual(const Distribution& q, const NoiseField& noise) const;
