@@ -393,6 +393,7 @@ TEST(AcceptanceReplay, EqualsRealDrafting) {
       for (size_t i = 0; i < prompts.size(); ++i) {
         GenerateRequest real;
         real.prompt = prompts[i];
+        real.adapt_drafts = false;
         real.sampling = request.sampling;
         real.sampling.seed += i;
         real.max_tokens = request.max_tokens;

@@ -50,9 +50,10 @@ constexpr std::array<uint64_t, 2> philox_words(
   };
 }
 
-/// The open interval (0, 1) in steps of 2^-53, never 0 and never 1.
+/// The open interval (0, 1) in steps of 2^-52, never 0 and never 1: with one more bit the half
+/// would round up to 1.
 constexpr double unit_interval(uint64_t word) {
-  return (static_cast<double>(word >> 11U) + 0.5) * 0x1p-53;
+  return (static_cast<double>(word >> 12U) + 0.5) * 0x1p-52;
 }
 
 }  // namespace octet
