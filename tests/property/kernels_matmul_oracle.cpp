@@ -17,8 +17,8 @@ namespace octet::test {
 
 namespace {
 
-/// Rounding of the float32 sums, relative to the sum of the magnitudes of all terms. Measured: below
-/// 4e-7 (six units of 2^-24).
+/// Rounding of the float32 sums, relative to the sum of the magnitudes of all terms. Measured:
+/// below 4e-7 (six units of 2^-24).
 constexpr double kSumTolerance = 5e-7;
 
 std::vector<int64_t> column_counts(DType dtype) {

@@ -6,13 +6,20 @@ namespace octet {
 
 std::string_view error_kind_name(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kNotFound: return "not_found";
-    case ErrorKind::kMalformed: return "malformed";
-    case ErrorKind::kUnsupported: return "unsupported";
-    case ErrorKind::kMismatch: return "mismatch";
-    case ErrorKind::kInvalidArgument: return "invalid_argument";
-    case ErrorKind::kResourceExhausted: return "resource_exhausted";
-    case ErrorKind::kIo: return "io";
+    case ErrorKind::kNotFound:
+      return "not_found";
+    case ErrorKind::kMalformed:
+      return "malformed";
+    case ErrorKind::kUnsupported:
+      return "unsupported";
+    case ErrorKind::kMismatch:
+      return "mismatch";
+    case ErrorKind::kInvalidArgument:
+      return "invalid_argument";
+    case ErrorKind::kResourceExhausted:
+      return "resource_exhausted";
+    case ErrorKind::kIo:
+      return "io";
   }
   return "unknown";
 }

@@ -1,7 +1,8 @@
 // Errors that a user can cause or meet: bad files, bad flags, a wrong pair, no memory.
-// Not for bugs of octet itself (those are OCTET_CHECK in check.h) and not for expected outcomes such as
-// finish reasons (those are values). An Error is caught in two places only: cli/main and the request
-// boundary of the server. The message is one sentence: what was wrong, where, and what was expected.
+// Not for bugs of octet itself (those are OCTET_CHECK in check.h) and not for expected outcomes
+// such as finish reasons (those are values). An Error is caught in two places only: cli/main and
+// the request boundary of the server. The message is one sentence: what was wrong, where, and what
+// was expected.
 #pragma once
 
 #include <exception>
@@ -30,7 +31,8 @@ class Error : public std::exception {
   ErrorKind kind() const { return kind_; }
   const char* what() const noexcept override { return text_.c_str(); }
 
-  /// Prefixes "context: " as the error rises, outermost last: `catch (Error& e) { e.add_context(path); throw; }`.
+  /// Prefixes "context: " as the error rises, outermost last: `catch (Error& e) {
+  /// e.add_context(path); throw; }`.
   Error& add_context(std::string_view context);
 
  private:

@@ -1,4 +1,5 @@
-// A non-owning reference to a callable: what std::function_ref will be. The callable must outlive the call.
+// A non-owning reference to a callable: what std::function_ref will be. The callable must outlive
+// the call.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,9 @@ template <typename R, typename... Args>
 class FunctionRef<R(Args...)> {
  public:
   template <typename F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...>)
-  FunctionRef(F&& callable)  // NOLINT(google-explicit-constructor): a parameter type, meant to convert
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...>)
+      FunctionRef(F&& callable
+      )  // NOLINT(google-explicit-constructor): a parameter type, meant to convert
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);

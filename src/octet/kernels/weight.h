@@ -1,6 +1,6 @@
-// A matrix prepared once for products by a backend; opaque to models. The backend decides whether it uses the
-// file's bytes in place or a packed copy; when it packs, the file's pages are dropped, so a weight is never
-// resident twice.
+// A matrix prepared once for products by a backend; opaque to models. The backend decides whether
+// it uses the file's bytes in place or a packed copy; when it packs, the file's pages are dropped,
+// so a weight is never resident twice.
 #pragma once
 
 #include <cstdint>
