@@ -4,7 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <regex>
+#include <optional>
+#include <regex.h>
 #include <sys/resource.h>
 
 #include <fmt/format.h>
@@ -29,6 +30,24 @@ int64_t peak_resident_bytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
+/// The number in the first group of a POSIX extended regular expression, where it matches `text`.
+std::optional<double> captured_number(const std::string& pattern, const std::string& text) {
+  regex_t compiled{};
+  if (regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NEWLINE) != 0) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format("--compare-pattern '{}' is not a POSIX extended regular expression", pattern)
+    );
+  }
+  std::array<regmatch_t, 2> groups{};
+  const bool found = regexec(&compiled, text.c_str(), groups.size(), groups.data(), 0) == 0;
+  regfree(&compiled);
+  if (!found || groups[1].rm_so < 0) {
+    return std::nullopt;
+  }
+  return std::strtod(text.c_str() + groups[1].rm_so, nullptr);
+}
+
 /// Runs the other program once. Its time is the number that the pattern's first group captures from
 /// its output, in milliseconds, or without a pattern the time of the whole process.
 double other_program_ms(const std::string& command, const std::string& pattern) {
@@ -49,8 +68,8 @@ double other_program_ms(const std::string& command, const std::string& pattern) 
   if (pattern.empty()) {
     return wall.count();
   }
-  std::smatch match;
-  if (!std::regex_search(output, match, std::regex(pattern)) || match.size() < 2) {
+  const std::optional<double> ms = captured_number(pattern, output);
+  if (!ms) {
     throw Error(
         ErrorKind::kInvalidArgument,
         fmt::format(
@@ -58,7 +77,7 @@ double other_program_ms(const std::string& command, const std::string& pattern) 
         )
     );
   }
-  return std::strtod(match[1].str().c_str(), nullptr);
+  return *ms;
 }
 
 CycleBenchOptions bench_options(
