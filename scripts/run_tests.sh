@@ -11,11 +11,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
 
-build() { # PRESET [CMAKE OPTION...]
-  local preset=$1
-  shift
+build() { # PRESET TARGET [CMAKE OPTION...]
+  local preset=$1 target=$2
+  shift 2
   cmake --preset "$preset" "$@" >"build/$preset.configure.log" 2>&1 || { cat "build/$preset.configure.log"; return 1; }
-  cmake --build --preset "$preset" -j "$jobs" -- --quiet
+  cmake --build --preset "$preset" -j "$jobs" --target "$target" -- --quiet
 }
 
 run_ctest() { # PRESET [CTEST OPTION...]
@@ -38,25 +38,25 @@ stage() {
   case "$1" in
     format) git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run --Werror ;;
     fuzz)
-      build fuzz
+      build fuzz fuzz_targets
       scripts/fuzz_smoke.sh build/fuzz
       ;;
     aarch64)
       scripts/aarch64_sysroot.sh
-      build aarch64
+      build aarch64 all
       run_ctest aarch64 -L core
       ;;
     release)
       differential_packages
-      build release -DOCTET_BUILD_TESTS=ON
+      build release all -DOCTET_BUILD_TESTS=ON
       run_ctest release
       ;;
     dev)
-      build dev
+      build dev all
       run_ctest dev
       ;;
     tsan)
-      build tsan
+      build tsan all
       run_ctest tsan -L core
       ;;
     *)
