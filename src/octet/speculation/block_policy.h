@@ -2,7 +2,7 @@
 // drafts were accepted lately. It changes when tokens arrive, never which. Two parts: StepCosts is
 // shared by all sequences of an engine, BlockPolicy belongs to one sequence. Invariant: looking
 // again at a length that was losing gets rarer each time it loses again, so the cost of probing
-// stays below a bound (kProbeShare).
+// stays a small share of a long text (kFirstProbe, kLastProbe in the source).
 #pragma once
 
 #include <array>
