@@ -93,6 +93,35 @@ TEST(ReplyParser, CharactersFromByteTokens) {
   EXPECT_EQ(parse(cut), "T(x\xEF\xBF\xBD).");
 }
 
+/// What a reply of `text` is after a prompt.
+std::string parse_after(std::string_view prompt, std::string_view text) {
+  const auto tokenizer = test::tiny_tokenizer();
+  ReplyParser parser(tokenizer);
+  parser.start(tokenizer->encode(prompt, SpecialTokens::kParse));
+  std::vector<ReplyEvent> events;
+  for (const TokenId token : tokenizer->encode(text, SpecialTokens::kParse)) {
+    parser.push(token, events);
+  }
+  parser.finish(events);
+  std::string line;
+  for (const ReplyEvent& event : events) {
+    line.append(1, "STC"[static_cast<int>(event.part)]).append(event.text);
+  }
+  return line;
+}
+
+TEST(ReplyParser, StartsWhereThePromptEnds) {
+  EXPECT_EQ(parse_after("<|turn>model\n", "a"), "Sa");
+  EXPECT_EQ(parse_after("<|turn>model\n<|channel>thought\n", "a<channel|>b"), "TaTSb");
+  EXPECT_EQ(parse_after("<|turn>model\n<|channel>thou", "ght\na<channel|>b"), "TaTSb");
+  EXPECT_EQ(parse_after("<|turn>model\n<|channel>thought\nfirst", "a<channel|>b"), "TaTSb");
+  EXPECT_EQ(parse_after("<|turn>model\n<|channel>thought\n<channel|>", "a"), "Sa");
+  EXPECT_EQ(parse_after("<|turn>model\n<|channel>thought\nx<channel|>y", "a"), "Sa");
+  EXPECT_EQ(parse_after("<|turn>model\nx<|tool_call>call:", "f{}<tool_call|>b"), "Cf{}CSb");
+  EXPECT_EQ(parse_after("<|channel>thought\n<turn|><|turn>model\n", "a"), "Sa");
+  EXPECT_EQ(parse_after("", "a"), "Sa");
+}
+
 TEST(ReplyParser, IsAsNewAfterFinish) {
   ReplyParser parser(test::tiny_tokenizer());
   std::vector<ReplyEvent> events;

@@ -11,18 +11,12 @@
 
 #include "octet/base/function_ref.h"
 #include "octet/base/token.h"
+#include "octet/base/token_mask.h"
 #include "octet/sampling/distribution.h"
 #include "octet/sampling/penalty_window.h"
 #include "octet/sampling/sampling_params.h"
 
 namespace octet {
-
-/// Sets the logits of tokens that may not come next to minus infinity.
-class TokenMask {
- public:
-  virtual ~TokenMask() = default;
-  virtual void apply(std::span<float> logits) const = 0;
-};
 
 /// The greatest logit, the lowest id among equals; NaN never wins (0 when nothing does).
 TokenId argmax(std::span<const float> logits);

@@ -20,6 +20,26 @@ void emit(ReplyPart part, std::string text, std::vector<ReplyEvent>& events) {
 ReplyParser::ReplyParser(std::shared_ptr<const Tokenizer> tokenizer)
     : tokenizer_(std::move(tokenizer)) {}
 
+void ReplyParser::start(std::span<const TokenId> prompt) {
+  const ChatTokens& tokens = tokenizer_->chat_tokens();
+  std::vector<ReplyEvent> before;
+  finish(before);
+  size_t tail = prompt.size();
+  while (tail > 0) {
+    const TokenId token = prompt[tail - 1];
+    if (token == tokens.channel_open || token == tokens.tool_call_open) {
+      break;  // unless something closes it, which the walk below sees
+    }
+    if (token == tokens.turn_open || token == tokens.turn_close) {
+      return;
+    }
+    --tail;
+  }
+  for (const TokenId token : prompt.subspan(tail == 0 ? prompt.size() : tail - 1)) {
+    push(token, before);
+  }
+}
+
 void ReplyParser::push(TokenId token, std::vector<ReplyEvent>& events) {
   const bool delimiter = state_ == State::kToolCall && token == tokenizer_->chat_tokens().quote;
   if (tokenizer_->is_control(token) && !delimiter) {

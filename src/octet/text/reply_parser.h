@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,12 +33,19 @@ class ReplyParser {
  public:
   explicit ReplyParser(std::shared_ptr<const Tokenizer> tokenizer);
 
+  /// A new reply that continues `prompt`: in speech, a thought or a call, as the prompt's tail has
+  /// it.
+  void start(std::span<const TokenId> prompt);
+
   /// Appends what the token brings: nothing, one event or several. Throws Error(kInvalidArgument)
   /// for an id that is not in the vocabulary.
   void push(TokenId token, std::vector<ReplyEvent>& events);
 
   /// The end of the reply: appends what was held back. The parser is as new afterwards.
   void finish(std::vector<ReplyEvent>& events);
+
+  /// A channel is open, so text is a thought (or the name of a channel).
+  bool thinking() const { return state_ == State::kThinking || state_ == State::kLabel; }
 
  private:
   enum class State { kSpeech, kLabel, kThinking, kToolCall };
