@@ -40,7 +40,7 @@ class Subject {
       target_caches_.push_back(inputs.target.new_cache(context + kBlockRows, options.kv_type));
       target_caches_.back()->fill_for_measurement(context);
       if (inputs.drafter != nullptr) {
-        draft_caches_.push_back(inputs.drafter->new_cache(context + 2 * kBlockRows));
+        draft_caches_.push_back(inputs.drafter->new_cache(context + int64_t{2} * kBlockRows));
         fill_draft(*draft_caches_.back(), context);
       }
     }

@@ -89,7 +89,7 @@ void fill_block(FastRandom& random, DType dtype, double deviation, std::byte* bl
       throw Error(
           ErrorKind::kUnsupported,
           fmt::format(
-              "random weights of type {} are not implemented; no recipe uses it",
+              "no random weights of type {}: choose F32, F16, BF16, Q8_0, Q5_0, Q4_1, Q4_K or Q6_K",
               dtype_facts(dtype).name
           )
       );

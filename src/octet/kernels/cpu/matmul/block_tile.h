@@ -115,7 +115,7 @@ struct SignedBlockFamily {
       const std::byte* activations = chunk.record + 32 * b * M;
       const std::byte* scales = chunk.record + Record::scales_offset(M, blocks) + 4 * b * M;
       const std::byte* codes = chunk.tile + b * BlockTile::code_bytes(dtype) + 4 * lane +
-                               (kNibbles ? 0 : half * 8 * kCodeVectorBytes);
+                               (kNibbles ? 0 : kCodeVectorBytes * 8 * half);
       OCTET_UNROLL
       for (int64_t group = 0; group < kGroups; ++group) {
         typename Lanes::Int dot[M];
@@ -156,7 +156,7 @@ struct SignedBlockFamily {
 
  private:
   static constexpr bool kNibbles = dtype != DType::kQ8_0;
-  static constexpr int kGroups = dtype == DType::kNVFP4 ? 2 : 1;
+  static constexpr int64_t kGroups = dtype == DType::kNVFP4 ? 2 : 1;
   static constexpr int kLargest = dtype == DType::kQ8_0 || dtype == DType::kIQ4NL ? 128 : 12;
   static constexpr const std::array<int8_t, 16>& kLevels =
       dtype == DType::kIQ4NL ? types::kIQ4Levels : kDoubledE2M1;

@@ -30,7 +30,7 @@ struct FloatFamily {
         even[m] = Lanes::fma(w0, Lanes::broadcast(activations + 4 * m), even[m]);
         odd[m] = Lanes::fma(w1, Lanes::broadcast(activations + 4 * (M + m)), odd[m]);
       }
-      activations += 8 * M;
+      activations += int64_t{8} * M;
     }
     OCTET_UNROLL
     for (int64_t m = 0; m < M; ++m) {

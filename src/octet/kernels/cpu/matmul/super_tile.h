@@ -34,7 +34,7 @@ struct AffineSuperFamily {
     using Dot = typename Lanes::template UnsignedDot<kHasFifth ? 31 : 15>;
     const int64_t row = half * kHalfRows + lane;
     const std::byte* scale_bytes =
-        chunk.tile + AffineSuperTile::scale_offset(dtype) + half * 192 + 4 * lane;
+        chunk.tile + AffineSuperTile::scale_offset(dtype) + kCodeVectorBytes * 3 * half + 4 * lane;
     Float d = Lanes::load_f16(chunk.tile + AffineSuperTile::d_offset(dtype) + 2 * row);
     if constexpr (!kHasFifth) {
       d = Lanes::template unscale_raw_nibbles<half>(d);

@@ -15,11 +15,11 @@
 namespace octet::cpu::portable {
 
 struct Lanes {
-  static constexpr int kLanes = 16;
+  static constexpr int64_t kLanes = 16;
   static constexpr int kGroupRows = 2;
   static constexpr int kSignedBias = 0;
 
-  template <typename T, int n>
+  template <typename T, int64_t n>
   struct Array {
     T values[n];
   };
@@ -151,7 +151,7 @@ struct Lanes {
     return levels;
   }
   static Bytes look_up(const LevelTable& table, const Bytes& codes) {
-    return each_byte([&](int64_t i) { return table[codes.values[i]]; });
+    return each_byte([&](int64_t i) { return static_cast<uint8_t>(table[codes.values[i]]); });
   }
   static Bytes biased(const Bytes& x) { return x; }
 
