@@ -8,8 +8,6 @@
 
 namespace octet {
 
-// NOLINTBEGIN(readability-identifier-naming): the digits' underscores are part of the names users
-// know
 enum class DType : uint8_t {
   kF32,
   kF16,
@@ -28,7 +26,6 @@ enum class DType : uint8_t {
   kNVFP4,          // ggml layout: 64-value blocks with their four E4M3 scales inside
   kNVFP4ModelOpt,  // ModelOpt layout: codes, block scales and global scale are separate tensors
 };
-// NOLINTEND(readability-identifier-naming)
 inline constexpr int kDTypeCount = 16;
 
 struct DTypeFacts {
