@@ -99,6 +99,61 @@ TEST_F(BoltTiny, GreedyContinuationsOfAnIndependentEngine) {
   EXPECT_GE(equal, 50);
 }
 
+/// Mean Kullback-Leibler divergence of b's distributions from a's, in nats a token.
+double mean_divergence(const FloatRows& a, const FloatRows& b) {
+  const auto log_sum = [](const std::vector<float>& row) {
+    const double largest = *std::max_element(row.begin(), row.end());
+    double sum = 0.0;
+    for (const float x : row) {
+      sum += std::exp(x - largest);
+    }
+    return largest + std::log(sum);
+  };
+  double total = 0.0;
+  for (size_t r = 0; r < a.size(); ++r) {
+    const double a_sum = log_sum(a[r]);
+    const double b_sum = log_sum(b[r]);
+    for (size_t i = 0; i < a[r].size(); ++i) {
+      const double log_p = a[r][i] - a_sum;
+      total += std::exp(log_p) * (log_p - (b[r][i] - b_sum));
+    }
+  }
+  return total / static_cast<double>(a.size());
+}
+
+/// A trained model on its own texts: 8-bit keys and values against BF16, both with prompts of other
+/// lengths than a multiple of anything.
+TEST_F(BoltTiny, QuantisedKeysAndValuesKeepTheChoices) {
+  constexpr double kNearTie = 0.25;
+  int64_t agreed = 0;
+  int64_t total = 0;
+  double divergence = 0.0;
+  for (const Continuation& continuation : continuations_) {
+    const std::vector<TokenId> text = joined(continuation);
+    const TargetRun bf16 = run_target(*target_, text, 256, {}, KvType::kBF16);
+    const TargetRun q8 = run_target(*target_, text, 256, {}, KvType::kQ8);
+    divergence += mean_divergence(bf16.logits, q8.logits);
+    for (size_t i = 0; i < bf16.logits.size(); ++i) {
+      const std::vector<float>& row = bf16.logits[i];
+      const auto best = static_cast<size_t>(best_token(row));
+      const auto other = static_cast<size_t>(best_token(q8.logits[i]));
+      ++total;
+      agreed += best == other ? 1 : 0;
+      EXPECT_LT(row[best] - row[other], kNearTie) << "position " << i;
+    }
+  }
+  divergence /= static_cast<double>(continuations_.size());
+  fmt::print(
+      "bolt-tiny, q8_0 against bf16 keys and values: {} of {} choices equal, divergence {:.6f}\n",
+      agreed,
+      total,
+      divergence
+  );
+  EXPECT_GT(agreed, total * 99 / 100);
+  EXPECT_GT(divergence, 0.0);
+  EXPECT_LT(divergence, 0.002);
+}
+
 /// Drafts after every accepted stretch of the stored text, as the engine would.
 TEST_F(BoltTiny, DraftsAreAccepted) {
   int64_t steps = 0;

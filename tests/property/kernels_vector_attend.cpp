@@ -129,7 +129,8 @@ Shape random_shape(Random& random) {
   shape.kv_heads = static_cast<int>(random.integer(1, 3));
   shape.heads_per_kv = static_cast<int>(random.integer(1, 6));
   shape.head_dim = kHeadDims[random.integer(0, std::size(kHeadDims) - 1)];
-  shape.type = random.integer(0, 2) == 0 ? KvType::kF32 : KvType::kBF16;
+  constexpr KvType kTypes[] = {KvType::kF32, KvType::kBF16, KvType::kBF16, KvType::kQ8};
+  shape.type = kTypes[random.integer(0, 3)];
   return shape;
 }
 
@@ -166,9 +167,11 @@ TEST(VectorAttend, MatchesTheOracleAtTheShapesOfTheModels) {
     Sequence full = causal_sequence(random, {2, 4, 512, KvType::kBF16}, 1344, 1300, 8, 0);
     PaddedRows out = attend(*ops, full);
     expect_oracle(full, out);
-    Sequence sliding = causal_sequence(random, {2, 4, 256, KvType::kBF16}, 576, 1300, 8, 512);
-    out = attend(*ops, sliding);
-    expect_oracle(sliding, out);
+    for (const KvType type : {KvType::kBF16, KvType::kQ8}) {
+      Sequence sliding = causal_sequence(random, {2, 4, 256, type}, 576, 1300, 8, 512);
+      out = attend(*ops, sliding);
+      expect_oracle(sliding, out);
+    }
   }
 }
 
@@ -208,6 +211,7 @@ TEST(VectorAttend, RowsTogetherEqualRowsAloneOnAnyNumberOfThreads) {
     for (const Shape& shape :
          {Shape{2, 4, 64, KvType::kBF16},
           Shape{1, 3, 40, KvType::kF32},
+          Shape{1, 4, 96, KvType::kQ8},
           Shape{2, 1, 256, KvType::kBF16}}) {
       Random random(17);
       Sequence sequence = causal_sequence(random, shape, 1280, 1250, 16, 900);
@@ -278,11 +282,11 @@ TEST(VectorAttend, SegmentsDoNotInfluenceEachOther) {
 }
 
 TEST(VectorAttend, ARingGivesTheSameAsAFlatCacheAtEveryOffset) {
-  const Shape shape{1, 4, 32, KvType::kBF16};
   for (const std::string& isa : runnable_isas()) {
     const std::unique_ptr<Ops> ops = ops_for(isa, 1);
     for (int64_t end = 320; end < 320 + 192 + 3; ++end) {
       SCOPED_TRACE(testing::Message() << isa << " end " << end);
+      const Shape shape{1, 4, 32, end % 2 == 0 ? KvType::kBF16 : KvType::kQ8};
       // The same random numbers into a ring of 192 and into a cache for every position.
       Random ring_random(31);
       Random flat_random(31);
@@ -305,6 +309,7 @@ TEST(VectorAttend, WhatARowMayNotSeeCannotReachIt) {
          {Shape{2, 4, 64, KvType::kBF16},
           Shape{1, 2, 36, KvType::kF32},
           Shape{1, 1, 16, KvType::kBF16},
+          Shape{1, 4, 48, KvType::kQ8},
           Shape{1, 3, 32, KvType::kF32}}) {
       for (int64_t edge = 250; edge < 330;
            edge += 1) {  // window edges around a chunk's and a group's end

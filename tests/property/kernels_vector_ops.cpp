@@ -277,10 +277,44 @@ TEST(VectorOps, GatherDecodesTheRowsAskedFor) {
   });
 }
 
+/// Half a step of the codes, and the rounding of the scale to a half: how far a value of Q8_0 may
+/// be from x, in a block row[begin, end).
+double q8_error_bound(const float* row, int64_t begin, int64_t end, double x) {
+  double largest = 0.0;
+  for (int64_t i = begin; i < end; ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(row[i])));
+  }
+  const double step = largest / 127.0;
+  const double smallest_half = std::ldexp(1.0, -24);
+  const double scale_error = std::max(step * std::ldexp(1.0, -11), smallest_half / 2);
+  return 0.5001 * step + (std::abs(x) / step + 0.51) * scale_error;
+}
+
+TEST(VectorOps, StoreKvAsQ8KeepsNanZeroAndTinyBlocksApart) {
+  for_all_isas([](Ops& ops, Random& random) {
+    constexpr int kHeadDim = 128;
+    PaddedRows k(1, kHeadDim);
+    k.randomize(random);
+    float* row = k.view().row(0);
+    row[5] = std::numeric_limits<float>::quiet_NaN();   // block 0
+    std::fill_n(row + 32, 32, 0.0F);                    // block 1
+    std::fill_n(row + 64, 32, 1e-12F);                  // block 2: below the least scale
+    row[96] = -std::numeric_limits<float>::infinity();  // block 3
+    KvStore kv(KvType::kQ8, 64, 1, kHeadDim);
+    const int64_t position = 3;
+    ops.store_kv(k.view(), k.view(), {&position, 1}, kv.view());
+    for (int c = 0; c < kHeadDim; ++c) {
+      const bool broken = c < 32 || c >= 96;
+      EXPECT_EQ(std::isnan(kv.key(0, position, c)), broken) << c;
+      EXPECT_TRUE(broken || kv.value(0, position, c) == 0.0) << c;
+    }
+  });
+}
+
 TEST(VectorOps, StoreKvWritesTheSlotsOfThePositionsOnly) {
   for_all_isas([](Ops& ops, Random& random) {
-    for (const KvType type : {KvType::kBF16, KvType::kF32}) {
-      for (const int head_dim : {16, 20, 256}) {
+    for (const KvType type : {KvType::kBF16, KvType::kF32, KvType::kQ8}) {
+      for (const int head_dim : {16, 20, 45, 256}) {
         constexpr int kHeads = 2;
         constexpr int64_t kCapacity = 128;
         KvStore kv(type, kCapacity, kHeads, head_dim);
@@ -290,8 +324,18 @@ TEST(VectorOps, StoreKvWritesTheSlotsOfThePositionsOnly) {
         k.randomize(random);
         v.randomize(random);
         ops.store_kv(k.view(), v.view(), positions, kv.view());
-        const auto stored = [&](float x) {
-          return type == KvType::kF32 ? x : bf16_value(oracle_bf16(x));
+        const auto expect_stored = [&](double stored, ConstRows rows, int64_t r, int64_t c) {
+          const float x = rows.row(r)[c];
+          if (type == KvType::kF32) {
+            ASSERT_EQ(stored, x);
+          } else if (type == KvType::kBF16) {
+            ASSERT_EQ(stored, bf16_value(oracle_bf16(x)));
+          } else {
+            const int64_t head_begin = c / head_dim * head_dim;
+            const int64_t block = head_begin + (c - head_begin) / 32 * 32;
+            const int64_t block_end = std::min(block + 32, head_begin + head_dim);
+            ASSERT_LE(std::abs(stored - x), q8_error_bound(rows.row(r), block, block_end, x));
+          }
         };
         std::vector<bool> written(kCapacity, false);
         for (int64_t r = 0; r < 5; ++r) {
@@ -299,8 +343,8 @@ TEST(VectorOps, StoreKvWritesTheSlotsOfThePositionsOnly) {
           written[static_cast<size_t>(p % kCapacity)] = true;
           for (int64_t c = 0; c < int64_t{kHeads} * head_dim; ++c) {
             const int head = static_cast<int>(c / head_dim);
-            ASSERT_EQ(kv.key(head, p, c % head_dim), stored(k.view().row(r)[c]));
-            ASSERT_EQ(kv.value(head, p, c % head_dim), stored(v.view().row(r)[c]));
+            expect_stored(kv.key(head, p, c % head_dim), k.view(), r, c);
+            expect_stored(kv.value(head, p, c % head_dim), v.view(), r, c);
           }
         }
         for (int64_t slot = 0; slot < kCapacity; ++slot) {

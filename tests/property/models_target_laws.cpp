@@ -235,13 +235,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{DType::kBF16, KvType::kBF16, 48},
         Case{DType::kQ8_0, KvType::kBF16, 60},
         Case{DType::kQ4K, KvType::kBF16, 49},
-        Case{DType::kQ6K, KvType::kF32, 1}
+        Case{DType::kQ6K, KvType::kF32, 1},
+        Case{DType::kF32, KvType::kQ8, 48},
+        Case{DType::kQ4_0, KvType::kQ8, 10}
     ),
     [](const testing::TestParamInfo<Case>& param) {
       return fmt::format(
-          "{}_{}",
-          dtype_facts(param.param.dtype).name,
-          param.param.kv == KvType::kF32 ? "F32" : "BF16"
+          "{}_{}", dtype_facts(param.param.dtype).name, kv_type_name(param.param.kv)
       );
     }
 );

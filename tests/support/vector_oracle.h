@@ -146,6 +146,19 @@ inline float bf16_value(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
+/// IEEE half precision, by its definition.
+inline double half_value(uint16_t bits) {
+  const int exponent = bits >> 10 & 0x1F;
+  const int fraction = bits & 0x3FF;
+  const double sign = (bits & 0x8000) != 0 ? -1.0 : 1.0;
+  if (exponent == 31) {
+    return fraction == 0 ? sign * std::numeric_limits<double>::infinity()
+                         : std::numeric_limits<double>::quiet_NaN();
+  }
+  return exponent == 0 ? sign * std::ldexp(fraction, -24)
+                       : sign * std::ldexp(1024 + fraction, exponent - 25);
+}
+
 /// Keys and values of one sequence, with a KvView onto them; every slot starts as NaN.
 class KvStore {
  public:
@@ -154,49 +167,57 @@ class KvStore {
         capacity_(capacity),
         kv_heads_(kv_heads),
         head_dim_(head_dim),
-        keys_(values() * static_cast<size_t>(kv_type_bytes(type)), std::byte{0xFF}),
+        width_((head_dim + 31) / 32 * 32),
+        row_bytes_(bytes_of_row(type, width_)),
+        keys_(static_cast<size_t>(kv_heads * capacity * row_bytes_), std::byte{0xFF}),
         values_(keys_) {}
 
   KvView view() { return {keys_.data(), values_.data(), type_, capacity_, kv_heads_, head_dim_}; }
   void poison(int64_t position) {
     for (int head = 0; head < kv_heads_; ++head) {
       for (auto* array : {&keys_, &values_}) {
-        std::memset(
-            array->data() + place(head, position, 0),
-            0xFF,
-            static_cast<size_t>(head_dim_ * kv_type_bytes(type_))
-        );
+        std::memset(array->data() + row(head, position), 0xFF, static_cast<size_t>(row_bytes_));
       }
     }
   }
   double key(int head, int64_t position, int64_t column) const {
-    return read(keys_, place(head, position, column));
+    return read(keys_, row(head, position), column);
   }
   double value(int head, int64_t position, int64_t column) const {
-    return read(values_, place(head, position, column));
+    return read(values_, row(head, position), column);
   }
 
  private:
-  size_t values() const { return static_cast<size_t>(kv_heads_ * capacity_ * head_dim_); }
-  size_t place(int head, int64_t position, int64_t column) const {
-    const int64_t slot = head * capacity_ + position % capacity_;
-    return static_cast<size_t>((slot * head_dim_ + column) * kv_type_bytes(type_));
+  static int64_t bytes_of_row(KvType type, int64_t width) {
+    return type == KvType::kQ8 ? width * 34 / 32 : width * (type == KvType::kBF16 ? 2 : 4);
   }
-  double read(const std::vector<std::byte>& array, size_t at) const {
-    if (type_ == KvType::kBF16) {
-      uint16_t bits = 0;
-      std::memcpy(&bits, array.data() + at, sizeof(bits));
-      return bf16_value(bits);
-    }
-    float value = 0.0F;
+  size_t row(int head, int64_t position) const {
+    return static_cast<size_t>((head * capacity_ + position % capacity_) * row_bytes_);
+  }
+  template <class T>
+  static T load(const std::vector<std::byte>& array, size_t at) {
+    T value;
     std::memcpy(&value, array.data() + at, sizeof(value));
     return value;
+  }
+  double read(const std::vector<std::byte>& array, size_t row, int64_t column) const {
+    const auto c = static_cast<size_t>(column);
+    if (type_ == KvType::kF32) {
+      return load<float>(array, row + 4 * c);
+    }
+    if (type_ == KvType::kBF16) {
+      return bf16_value(load<uint16_t>(array, row + 2 * c));
+    }
+    const auto scales = row + static_cast<size_t>(width_);
+    return load<int8_t>(array, row + c) * half_value(load<uint16_t>(array, scales + c / 32 * 2));
   }
 
   KvType type_;
   int64_t capacity_;
   int kv_heads_;
   int head_dim_;
+  int64_t width_;
+  int64_t row_bytes_;
   std::vector<std::byte> keys_;
   std::vector<std::byte> values_;
 };

@@ -140,7 +140,7 @@ TEST(KvCache, PoisonSparesExactlyWhatTheNextRowMaySee) {
   const auto is_nan = [&](size_t layer, int64_t position) {
     const KvView& view = cache.view(layer);
     const auto* values = reinterpret_cast<const float*>(view.values);
-    const float value = values[position % view.capacity * view.head_dim];
+    const float value = values[position % view.capacity * kv_row_width(view.head_dim)];
     return value != value;
   };
   for (int64_t position = 100; position < 160; ++position) {

@@ -27,14 +27,23 @@ struct Product {
   Rows out;
 };
 
-enum class KvType : uint8_t { kF32, kBF16 };
-int64_t kv_type_bytes(KvType type);
+/// How keys and values are stored. A row is one head's key or value at one position, its columns
+/// padded with zeros to kv_row_width:
+///   F32, BF16  the columns;
+///   Q8         8-bit codes of all columns, then a half-precision scale for each 32 of them: the
+///              values of the weight type Q8_0.
+enum class KvType : uint8_t { kF32, kBF16, kQ8 };
+std::string_view kv_type_name(KvType type);  // as --kv-type spells it
 
-/// One layer's keys and values of one sequence: two arrays [kv_heads, capacity, head_dim]. The
-/// position p lives in slot p % capacity; capacity is a multiple of kAttentionChunk unless it
-/// covers every position (then it is at least the number of positions, rounded up to the chunk).
-/// Any alignment of float is right; arrays that start on a cache line (64 bytes) are read faster,
-/// by about a tenth when attention is compute-bound.
+constexpr int64_t kv_row_width(int64_t head_dim) {
+  return (head_dim + 31) / 32 * 32;
+}
+int64_t kv_row_bytes(KvType type, int64_t head_dim);
+
+/// One layer's keys and values of one sequence: two arrays [kv_heads, capacity] of rows. The
+/// position p lives in slot p % capacity; capacity is a multiple of kAttentionChunk, also where it
+/// covers every position. Any alignment of float is right; arrays that start on a cache line (64
+/// bytes) are read faster.
 struct KvView {
   std::byte* keys = nullptr;
   std::byte* values = nullptr;
@@ -73,10 +82,13 @@ class Ops {
   virtual ~Ops() = default;
 
   virtual std::string_view name() const = 0;  // e.g. "cpu/avx512"
+  virtual int64_t scratch_bytes() const = 0;  // working memory that is kept between calls
 
   /// Prepares a matrix [out, in] for matmul. Throws Error(kUnsupported) for shapes the type does
   /// not allow.
   virtual std::unique_ptr<Weight> prepare(const Checkpoint& owner, const LogicalTensor& tensor) = 0;
+  /// The resident_bytes of the weight that prepare() would make, or a little more.
+  virtual int64_t prepared_bytes(const LogicalTensor& tensor) const = 0;
 
   /// All products share the input x [n, in]; outs are [n, out]. Any n >= 0.
   virtual void matmul(ConstRows x, std::span<const Product> products) = 0;
@@ -102,8 +114,8 @@ class Ops {
       Rows x, int head_dim, const float* weight, float eps, const RopeRows& rope
   ) = 0;
 
-  /// Rows k, v [n, kv_heads * head_dim] become the cache entries of positions[0..n). v is stored as
-  /// given.
+  /// Rows k, v [n, kv_heads * head_dim] become the cache entries of positions[0..n), rounded to the
+  /// type of the cache.
   virtual void store_kv(
       ConstRows k, ConstRows v, std::span<const int64_t> positions, const KvView& kv
   ) = 0;

@@ -30,7 +30,11 @@ class ProfilingOps final : public Ops {
   Profile take();
 
   std::string_view name() const override { return ops_.name(); }
+  int64_t scratch_bytes() const override { return ops_.scratch_bytes(); }
   std::unique_ptr<Weight> prepare(const Checkpoint& owner, const LogicalTensor& tensor) override;
+  int64_t prepared_bytes(const LogicalTensor& tensor) const override {
+    return ops_.prepared_bytes(tensor);
+  }
   void matmul(ConstRows x, std::span<const Product> products) override;
   void gather_rows(const LogicalTensor& table, std::span<const TokenId> ids, float scale, Rows out)
       override;

@@ -1,14 +1,9 @@
 #include "octet/models/kv_cache.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <sys/mman.h>
-
-#include <fmt/format.h>
 
 #include "octet/base/check.h"
-#include "octet/base/error.h"
 
 namespace octet {
 namespace {
@@ -27,10 +22,40 @@ int64_t slot_capacity(const KvLayer& layer, int64_t positions, int64_t spare_row
 
 /// Bytes of one position in one of the two arrays.
 int64_t position_bytes(const KvLayer& layer, KvType type) {
-  return int64_t{layer.kv_heads} * layer.head_dim * kv_type_bytes(type);
+  return layer.kv_heads * kv_row_bytes(type, layer.head_dim);
 }
 
-int64_t total_bytes(
+PageAdvice page_advice(int64_t bytes) {
+  constexpr int64_t kHugeFrom = int64_t{16} << 20;  // below, whole huge pages would be a waste
+  return bytes >= kHugeFrom ? PageAdvice::kHuge : PageAdvice::kSmall;
+}
+
+/// A few rows of small pseudo-random numbers.
+std::vector<std::byte> measurement_rows(const KvView& view) {
+  constexpr int64_t kRows = 16;
+  const int64_t row_bytes = kv_row_bytes(view.type, view.head_dim);
+  std::vector<std::byte> rows(static_cast<size_t>(kRows * row_bytes));
+  // As BF16 and as F32, exponents just below 1; as codes of Q8, anything.
+  uint32_t state = 1;
+  for (size_t i = 0; i < rows.size(); i += sizeof(uint16_t)) {
+    state = state * 1664525U + 1013904223U;
+    const auto value = static_cast<uint16_t>(0x3D00U | (state >> 16 & 0x80FFU));
+    std::memcpy(rows.data() + i, &value, sizeof(value));
+  }
+  if (view.type == KvType::kQ8) {
+    constexpr uint16_t kScale = 0x1400;  // 2^-10
+    const int64_t width = kv_row_width(view.head_dim);
+    for (int64_t row = 0; row < kRows; ++row) {
+      auto* scales = reinterpret_cast<uint16_t*>(rows.data() + row * row_bytes + width);
+      std::fill_n(scales, width / 32, kScale);
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+int64_t KvCache::bytes_for(
     std::span<const KvLayer> layers, int64_t positions, int64_t spare_rows, KvType type
 ) {
   int64_t total = 0;
@@ -40,35 +65,15 @@ int64_t total_bytes(
   return total;
 }
 
-}  // namespace
-
-LazyMemory::LazyMemory(int64_t bytes) : bytes_(std::max<int64_t>(bytes, 1)) {
-  void* address = mmap(
-      nullptr,
-      static_cast<size_t>(bytes_),
-      PROT_READ | PROT_WRITE,
-      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-      -1,
-      0
-  );
-  if (address == MAP_FAILED) {
-    throw Error(
-        ErrorKind::kResourceExhausted,
-        fmt::format("cannot reserve {} bytes for keys and values: use a shorter context", bytes_)
-    );
-  }
-  data_ = static_cast<std::byte*>(address);
-}
-
-LazyMemory::~LazyMemory() {
-  munmap(data_, static_cast<size_t>(bytes_));
-}
-
 KvCache::KvCache(
     std::span<const KvLayer> layers, int64_t positions, int64_t spare_rows, KvType type
 )
     : layers_(layers.begin(), layers.end()),
-      memory_(total_bytes(layers, positions, spare_rows, type)),
+      memory_(
+          bytes_for(layers, positions, spare_rows, type),
+          page_advice(bytes_for(layers, positions, spare_rows, type)),
+          "keys and values; use a shorter context"
+      ),
       positions_(positions) {
   OCTET_CHECK(positions > 0 && spare_rows > 0);
   std::byte* next = memory_.data();
@@ -147,23 +152,18 @@ int64_t KvCache::bytes() const {
 
 void KvCache::fill_for_measurement(int64_t length) {
   OCTET_CHECK(length >= 0 && length <= positions_);
-  // Bytes that are small numbers both as BF16 and as F32: exponents just below 1.
-  std::array<uint16_t, 4096> pattern{};
-  uint32_t state = 1;
-  for (uint16_t& value : pattern) {
-    state = state * 1664525U + 1013904223U;
-    value = static_cast<uint16_t>(0x3D00U | (state >> 16 & 0x80FFU));
-  }
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const KvView& view = views_[i];
-    const int64_t head_bytes = view.capacity * view.head_dim * kv_type_bytes(view.type);
-    const int64_t filled =
-        std::min(length, view.capacity) * view.head_dim * kv_type_bytes(view.type);
+  for (const KvView& view : views_) {
+    const int64_t row_bytes = kv_row_bytes(view.type, view.head_dim);
+    const std::vector<std::byte> rows = measurement_rows(view);
+    const auto pattern_bytes = static_cast<int64_t>(rows.size());
+    const int64_t filled = std::min(length, view.capacity) * row_bytes;
     for (int64_t head = 0; head < view.kv_heads; ++head) {
       for (std::byte* array : {view.keys, view.values}) {
-        std::byte* to = array + head * head_bytes;
-        for (int64_t done = 0; done < filled; done += static_cast<int64_t>(sizeof(pattern))) {
-          std::memcpy(to + done, pattern.data(), std::min<size_t>(sizeof(pattern), filled - done));
+        std::byte* to = array + head * view.capacity * row_bytes;
+        for (int64_t done = 0; done < filled; done += pattern_bytes) {
+          std::memcpy(
+              to + done, rows.data(), static_cast<size_t>(std::min(pattern_bytes, filled - done))
+          );
         }
       }
     }
@@ -174,14 +174,14 @@ void KvCache::fill_for_measurement(int64_t length) {
 }
 
 void KvCache::poison() {
-  // 0x7FC0 is NaN as BF16, and twice in a row it is NaN as F32.
+  // 0x7FC0 is NaN as BF16 and as a half, and twice in a row it is NaN as F32.
   constexpr uint16_t kNan = 0x7FC0;
   for (size_t i = 0; i < layers_.size(); ++i) {
     const KvView& view = views_[i];
     const int64_t window = layers_[i].window;
     const int64_t begin = window == 0 ? first(i) : std::max(first(i), length_ + 1 - window);
     const int64_t kept = length_ - begin;
-    const int64_t row_bytes = view.head_dim * kv_type_bytes(view.type);
+    const int64_t row_bytes = kv_row_bytes(view.type, view.head_dim);
     const std::vector<uint16_t> pattern(static_cast<size_t>(row_bytes) / sizeof(kNan), kNan);
     for (int64_t slot = 0; slot < view.capacity; ++slot) {
       const int64_t behind = ((slot - begin) % view.capacity + view.capacity) % view.capacity;

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "octet/base/page_memory.h"
 #include "octet/kernels/ops.h"
 
 namespace octet {
@@ -21,26 +22,17 @@ struct KvLayer {
   int64_t window = 0;  // keys a query can see, itself included; 0: all. One value for all rings.
 };
 
-/// Zero pages of the operating system: reserved address space that becomes memory when written.
-class LazyMemory {
- public:
-  explicit LazyMemory(int64_t bytes);  // throws Error(kResourceExhausted)
-  ~LazyMemory();
-  LazyMemory(const LazyMemory&) = delete;
-  LazyMemory& operator=(const LazyMemory&) = delete;
-  std::byte* data() const { return data_; }
-
- private:
-  std::byte* data_ = nullptr;
-  int64_t bytes_ = 0;
-};
-
 class KvCache {
  public:
   /// `positions`: most positions ever stored. `spare_rows`: rows that may be written beyond
   /// length() before the cursor decides which of them stay; the rings hold the window and that many
   /// rows, rounded up to whole chunks.
   KvCache(std::span<const KvLayer> layers, int64_t positions, int64_t spare_rows, KvType type);
+
+  /// What a cache of these sizes costs when every position is written.
+  static int64_t bytes_for(
+      std::span<const KvLayer> layers, int64_t positions, int64_t spare_rows, KvType type
+  );
 
   int64_t positions() const { return positions_; }
   int64_t length() const { return length_; }
@@ -77,7 +69,7 @@ class KvCache {
 
   std::vector<KvLayer> layers_;
   std::vector<KvView> views_;
-  LazyMemory memory_;
+  PageMemory memory_;
   int64_t positions_;
   int64_t window_ = 0;  // of the rings; 0: there are none
   int64_t ring_capacity_ = 0;

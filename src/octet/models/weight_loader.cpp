@@ -1,11 +1,13 @@
 #include "octet/models/weight_loader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "octet/base/error.h"
+#include "octet/base/page_memory.h"
 
 namespace octet {
 namespace {
@@ -18,10 +20,34 @@ bool is_table(const LogicalTensor& tensor) {
   return tensor.name == "per_layer_token_embd.weight";
 }
 
+/// A copy of a table in memory. The file's pages are dropped behind it.
+struct MemoryTable {
+  PageMemory memory;
+  LogicalTensor tensor;
+
+  MemoryTable(const Checkpoint& checkpoint, const LogicalTensor& source)
+      : memory(stored_bytes(source), PageAdvice::kHuge, "tables; leave out --no-mmap"),
+        tensor(source) {
+    std::byte* to = memory.data();
+    for (std::span<const std::byte>* part : {&tensor.data, &tensor.block_scales}) {
+      std::copy(part->begin(), part->end(), to);
+      *part = {to, part->size()};
+      to += part->size();
+    }
+    checkpoint.drop_pages(source);
+  }
+};
+
 }  // namespace
 
-WeightLoader::WeightLoader(const Checkpoint& checkpoint, Ops& ops, LoadProgress progress)
-    : checkpoint_(checkpoint), ops_(ops), progress_(std::move(progress)) {
+WeightLoader::WeightLoader(
+    const Checkpoint& checkpoint, Ops& ops, LoadProgress progress, TablePlace tables, LoadMode mode
+)
+    : checkpoint_(checkpoint),
+      ops_(ops),
+      progress_(std::move(progress)),
+      tables_(tables),
+      mode_(mode) {
   for (const LogicalTensor& tensor : checkpoint.tensors()) {
     total_bytes_ += is_table(tensor) ? 0 : stored_bytes(tensor);
   }
@@ -37,13 +63,23 @@ std::unique_ptr<Weight> WeightLoader::matrix(std::string_view name, int64_t rows
   }
   std::unique_ptr<Weight> weight;
   try {
-    weight = ops_.prepare(checkpoint_, tensor);
+    weight = mode_ == LoadMode::kPrepare ? ops_.prepare(checkpoint_, tensor) : count(tensor);
   } catch (Error& error) {
     error.add_context(checkpoint_.path);
     throw;
   }
   done_bytes_ += stored_bytes(tensor);
   weights_bytes_ += weight->resident_bytes;
+  return weight;
+}
+
+std::unique_ptr<Weight> WeightLoader::count(const LogicalTensor& tensor) const {
+  auto weight = std::make_unique<Weight>();
+  weight->name = tensor.name;
+  weight->dtype = tensor.dtype;
+  weight->rows = tensor.rows();
+  weight->cols = tensor.cols();
+  weight->resident_bytes = ops_.prepared_bytes(tensor);
   return weight;
 }
 
@@ -63,13 +99,20 @@ std::vector<float> WeightLoader::optional_vector(std::string_view name, int64_t 
   return has(name) ? vector(name, size) : std::vector<float>();
 }
 
-const LogicalTensor* WeightLoader::table(std::string_view name, int64_t cols) {
+std::shared_ptr<const LogicalTensor> WeightLoader::table(std::string_view name, int64_t cols) {
   const LogicalTensor& tensor = checkpoint_.at(name);
   if (tensor.shape.size() != 2 || tensor.cols() != cols || tensor.rows() == 0) {
     wrong_shape(tensor, fmt::format("[entries, {}]", cols));
   }
   tables_bytes_ += stored_bytes(tensor);
-  return &tensor;
+  if (tables_ == TablePlace::kFile || mode_ == LoadMode::kCount) {
+    return {std::shared_ptr<const void>(), &tensor};  // the checkpoint owns it
+  }
+  if (progress_) {
+    progress_(name, done_bytes_, total_bytes_);
+  }
+  const auto copy = std::make_shared<const MemoryTable>(checkpoint_, tensor);
+  return {copy, &copy->tensor};
 }
 
 void WeightLoader::finish() {

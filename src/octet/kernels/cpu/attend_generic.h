@@ -1,5 +1,6 @@
 // The attention kernels over a lane type: one group of keys and values against several queries of
 // one sequence. Splitting the work and merging groups in order is the caller's (cpu_attend.h).
+// Stored rows are widened to float32 once for all queries of the tile (kv_rows_generic.h).
 // Invariant: a query's numbers come from its own keys alone, in position order. Slots outside its
 // range may be read (another query of the tile may need them) but their products are never added to
 // anything, so even NaN there is without effect.
@@ -11,6 +12,7 @@
 #include <limits>
 #include <utility>
 
+#include "octet/kernels/cpu/kv_rows_generic.h"
 #include "octet/kernels/cpu/vector_kernels.h"
 #include "octet/kernels/cpu/vector_math.h"
 
@@ -26,76 +28,41 @@ template <int kCount, class F>
   (std::make_integer_sequence<int, kCount>());
 }
 
-/// Keys and values are read 32 columns at a time as two vectors. For bfloat16 these are the even
-/// and the odd columns (one instruction each), so packed queries and weighted sums have the even
-/// columns of every 32 before the odd ones.
-template <class L>
-struct Bf16Columns {
-  using Element = uint16_t;
-  using Raw = typename L::Raw;
-  static Raw load(const Element* from) { return L::load_raw(from); }
-  static typename L::Floats first(const Raw& raw) { return L::even(raw); }
-  static typename L::Floats second(const Raw& raw) { return L::odd(raw); }
-  /// Column, within 32, of lane i of the first and of the second vector.
-  static constexpr int64_t first_column(int64_t i) { return 2 * i; }
-  static constexpr int64_t second_column(int64_t i) { return 2 * i + 1; }
-};
-
-template <class L>
-struct F32Columns {
-  using Element = float;
-  struct Raw {
-    typename L::Floats low;
-    typename L::Floats high;
-  };
-  static Raw load(const Element* from) { return {L::load(from), L::load(from + 16)}; }
-  static typename L::Floats first(const Raw& raw) { return raw.low; }
-  static typename L::Floats second(const Raw& raw) { return raw.high; }
-  static constexpr int64_t first_column(int64_t i) { return i; }
-  static constexpr int64_t second_column(int64_t i) { return i + 16; }
-};
-
 /// attend_group for one storage type.
-template <class L, class Columns>
+template <class L, class KvRows>
 class AttendGroup {
   using Floats = typename L::Floats;
-  using Raw = typename Columns::Raw;
-  using Element = typename Columns::Element;
   static constexpr int64_t kLanes = 16;
   static constexpr int64_t kPair = 32;  // columns of two vectors
-  static constexpr int64_t kCacheLine = 64 / sizeof(Element);
   static constexpr int kQueries = L::kScoreQueries;
-  static constexpr int kKeys = L::kScoreKeys;
-  /// Keys whose rows stay in the first-level cache while all queries pass over them. Divides
-  /// kAttentionChunk, so that the slots of a block are consecutive in a ring.
-  static constexpr int64_t kBlock = 32;
-  static_assert(kAttentionChunk % kBlock == 0 && kBlock % L::kScoreKeys == 0);
+  static constexpr int kVectors = L::kScoreVectors;
+  /// Keys of a block. A vector has four columns of four keys, so a sum over columns leaves only
+  /// four lanes a key to be added.
+  static constexpr int64_t kKeys = 4 * kVectors;
+  /// Positions and columns of a block of values: it stays in the first-level cache, next to weights
+  /// and sums, while all queries pass over it.
+  static constexpr int64_t kValueRows = 64;
+  static constexpr int64_t kValueColumns = kPair * L::kSumPairs;
+  // The slots of a block are consecutive in a ring, and all of them exist.
+  static_assert(kAttentionChunk % kKeys == 0 && kAttentionChunk % kValueRows == 0);
   static_assert(kAttendQueryMultiple % L::kScoreQueries == 0);
   static_assert(kAttendQueryMultiple % L::kSumQueries == 0);
+  static_assert(kKeys <= kAttendStagedKeys);
+  static_assert(kValueRows * kValueColumns <= kAttendStagedValues);
 
  public:
-  explicit AttendGroup(const AttendTile& tile) : t_(tile), width_(attend_width(tile.head_dim)) {}
+  explicit AttendGroup(const AttendTile& tile)
+      : t_(tile),
+        width_(attend_width(tile.head_dim)),
+        row_bytes_(KvRows::row_bytes(width_)),
+        all_(united(0, tile.count)) {}
 
   void run() {
-    for_blocks([this](KeyRange block) {
-      const Element* keys = rows_of(t_.keys, block) - block.begin * t_.head_dim;
-      const Element* values = rows_of(t_.values, block) - block.begin * t_.head_dim;
-      for (int64_t q = 0; q < t_.count; q += kQueries) {
-        score(q, clip(united(q, kQueries), block), keys, q == 0 ? values : nullptr);
-      }
-    });
+    add_scores();
     for (int64_t q = 0; q < t_.count; ++q) {
       normalise(q);
     }
-    for (int64_t i = 0; i < t_.count * width_; i += kLanes) {
-      L::store(t_.out.weighted + i, L::set(0.0F));
-    }
-    for_blocks([this](KeyRange block) {
-      const Element* values = rows_of(t_.values, block) - block.begin * t_.head_dim;
-      for (int64_t q = 0; q < t_.count; q += L::kSumQueries) {
-        add_values(q, block, values);
-      }
-    });
+    add_values();
   }
 
  private:
@@ -115,92 +82,76 @@ class AttendGroup {
     return all;
   }
 
-  template <class F>
-  void for_blocks(F f) const {
-    const KeyRange all = united(0, t_.count);
-    if (empty(all)) {
-      return;
-    }
-    for (int64_t begin = all.begin / kBlock * kBlock; begin < all.end; begin += kBlock) {
-      f(KeyRange{begin, begin + kBlock});
-    }
+  const std::byte* row_of(const std::byte* array, int64_t position) const {
+    return array + position % t_.capacity * row_bytes_;
   }
 
-  const Element* rows_of(const std::byte* data, KeyRange block) const {
-    return reinterpret_cast<const Element*>(data) + block.begin % t_.capacity * t_.head_dim;
-  }
-
-  static Raw load_part(const Element* from, int64_t count) {
-    Element padded[kPair] = {};
-    std::memcpy(padded, from, static_cast<size_t>(count) * sizeof(Element));
-    return Columns::load(padded);
-  }
-
-  /// Scores of kScoreQueries queries at `positions`; `keys` is where position 0 would be. Values of
-  /// the same positions are asked for meanwhile, unless null: their rows are read in pieces later,
-  /// which no hardware prefetcher follows.
-  void score(int64_t query, KeyRange positions, const Element* keys, const Element* values) {
-    for (int64_t p = positions.begin; p < positions.end; p += kKeys) {
-      const Element* rows[kKeys];
-      for (int k = 0; k < kKeys; ++k) {
-        // Past the end: the last key again, whose score is overwritten or unused.
-        const int64_t row = std::min(p + k, positions.end - 1) * t_.head_dim;
-        rows[k] = keys + row;
-        if (values != nullptr) {
-          prefetch_row(values + row);
+  void add_scores() {
+    const int64_t tiles = t_.count / kQueries;
+    const int64_t block_bytes = kKeys * row_bytes_;
+    for (int64_t p = all_.begin / kKeys * kKeys; p < all_.end; p += kKeys) {
+      const std::byte* keys = row_of(t_.keys, p);
+      stage_keys(keys);
+      Ahead ahead = {keys + block_bytes, row_of(t_.values, p), block_bytes / tiles};
+      for (int64_t q = 0; q < t_.count; q += kQueries) {
+        if (!empty(clip(united(q, kQueries), {p, p + kKeys}))) {
+          score(q, t_.scores + q * kAttendScoreStride + (p - t_.group_begin), ahead);
         }
+        ahead.keys += ahead.bytes;
+        ahead.values += ahead.bytes;
       }
-      score_tile(query, rows, t_.scores + query * kAttendScoreStride + (p - t_.group_begin));
     }
   }
 
-  void prefetch_row(const Element* row) const {
-    for (int64_t c = 0; c < t_.head_dim; c += kCacheLine) {
-      __builtin_prefetch(row + c, 0, 2);  // to the second level
+  /// Keys of a block as floats: for four columns at a time, kVectors vectors of four keys.
+  void stage_keys(const std::byte* keys) {
+    for (int vector = 0; vector < kVectors; ++vector) {
+      const std::byte* four = keys + 4 * vector * row_bytes_;
+      const std::byte* rows[4] = {
+          four, four + row_bytes_, four + 2 * row_bytes_, four + 3 * row_bytes_};
+      float* to = t_.staged + vector * kLanes;
+      for (int64_t c = 0; c < width_; c += kPair) {
+        Floats quads[8];
+        KvRows::load_keys(rows, width_, c, quads);
+        unroll<8>([&](auto i) { L::store(to + i * kVectors * kLanes, quads[i]); });
+        to += 8 * kVectors * kLanes;
+      }
     }
   }
 
-  void score_tile(int64_t query, const Element* const (&rows)[L::kScoreKeys], float* scores) {
-    Floats sums[kQueries][kKeys];
-    unroll<kQueries>([&](auto q) { unroll<kKeys>([&](auto k) { sums[q][k] = L::set(0.0F); }); });
+  /// What is asked for during a tile of scores, into the second level: keys of the next block, and
+  /// values of this one. Spread over the arithmetic, because a burst fills the miss buffers.
+  struct Ahead {
+    const std::byte* keys;
+    const std::byte* values;
+    int64_t bytes;
+  };
+
+  /// Scores of kQueries queries with the staged keys. Order of a sum: every fourth column from each
+  /// of the first four (in packed order) into a lane, then (0 + 2) + (1 + 3).
+  void score(int64_t query, float* scores, const Ahead& ahead) {
+    Floats sums[kQueries][kVectors];
+    unroll<kQueries>([&](auto q) { unroll<kVectors>([&](auto v) { sums[q][v] = L::set(0.0F); }); });
     const float* queries = t_.queries + query * width_;
-    int64_t c = 0;
-    for (; c + kPair <= t_.head_dim; c += kPair) {
-      add_products(queries + c, sums, [&](int k) { return Columns::load(rows[k] + c); });
-    }
-    if (c < t_.head_dim) {
-      const int64_t left = t_.head_dim - c;
-      add_products(queries + c, sums, [&](int k) { return load_part(rows[k] + c, left); });
-    }
-    store_scores(sums, scores);
-  }
-
-  template <class Load>
-  [[gnu::always_inline]] void add_products(
-      const float* queries, Floats (&sums)[kQueries][kKeys], Load load
-  ) const {
-    Raw raw[kKeys];
-    unroll<kKeys>([&](auto k) { raw[k] = load(k); });
-    unroll<2>([&](auto half) {
-      Floats key[kKeys];
-      unroll<kKeys>([&](auto k) {
-        key[k] = half == 0 ? Columns::first(raw[k]) : Columns::second(raw[k]);
-      });
-      unroll<kQueries>([&](auto q) {
-        const Floats x = L::load(queries + q * width_ + half * kLanes);
-        unroll<kKeys>([&](auto k) { sums[q][k] = L::fma(x, key[k], sums[q][k]); });
-      });
-    });
-  }
-
-  void store_scores(const Floats (&sums)[kQueries][kKeys], float* scores) {
-    float products[kQueries][kKeys];
-    L::sums(sums, products);
-    for (int q = 0; q < kQueries; ++q) {
-      for (int k = 0; k < kKeys; ++k) {
-        scores[q * kAttendScoreStride + k] = products[q][k] * t_.scale;
+    const float* keys = t_.staged;
+    const int64_t step_bytes = ahead.bytes * kPair / width_;
+    int64_t asked = 0;
+    int64_t due = 0;
+    for (int64_t begin = 0; begin < width_; begin += kPair) {
+      for (due += step_bytes; asked < due; asked += kCacheLine) {
+        __builtin_prefetch(ahead.keys + asked, 0, 2);
+        __builtin_prefetch(ahead.values + asked, 0, 2);
+      }
+      for (int64_t c = begin; c < begin + kPair; c += 4, keys += kVectors * kLanes) {
+        Floats key[kVectors];
+        unroll<kVectors>([&](auto v) { key[v] = L::load(keys + v * kLanes); });
+        unroll<kQueries>([&](auto q) {
+          const Floats x = L::repeat_quad(queries + q * width_ + c);
+          unroll<kVectors>([&](auto v) { sums[q][v] = L::fma(x, key[v], sums[q][v]); });
+        });
       }
     }
+    unroll<kQueries>([&](auto q) { L::store_quad_sums(sums[q], scores + q * kAttendScoreStride); });
   }
 
   /// Scores become weights exp(score - maximum).
@@ -239,55 +190,96 @@ class AttendGroup {
     t_.out.sum[query] = L::sum(sum);
   }
 
-  /// Adds the weighted values of a block for kSumQueries queries: together where all of them
-  /// attend, else one by one. Each query's own order is that of the positions either way.
-  void add_values(int64_t query, KeyRange block, const Element* values) {
+  void add_values() {
+    for (int64_t i = 0; i < t_.count * width_; i += kLanes) {
+      L::store(t_.out.weighted + i, L::set(0.0F));
+    }
+    for (int64_t p = all_.begin / kValueRows * kValueRows; p < all_.end; p += kValueRows) {
+      const KeyRange block = clip({p, p + kValueRows}, all_);
+      const std::byte* rows = row_of(t_.values, block.begin);
+      int64_t c = 0;
+      for (; c + kValueColumns <= width_; c += kValueColumns) {
+        add_block<L::kSumPairs>(block, rows, c);
+      }
+      for (; c < width_; c += kPair) {
+        add_block<1>(block, rows, c);
+      }
+    }
+  }
+
+  /// The columns [column, column + 32 kPairs) of the values at `block`; `rows` has its first row.
+  template <int kPairs>
+  void add_block(KeyRange block, const std::byte* rows, int64_t column) {
+    if (t_.count <= L::kSumQueries) {  // one pass: nothing to share
+      add_columns<kPairs>(0, block, column, [=, this](int64_t index, Floats(&value)[2 * kPairs]) {
+        load_values<kPairs>(rows + index * row_bytes_, column, value);
+      });
+      return;
+    }
+    float* to = t_.staged;
+    // The next columns of these rows, after the last ones the first of the next rows: pieces of
+    // rows are nothing that hardware foresees.
+    const int64_t next_column = column + kPairs * kPair;
+    const int64_t ahead =
+        next_column < width_ ? next_column * (row_bytes_ / width_) : kValueRows * row_bytes_;
+    for (int64_t index = 0; index < block.end - block.begin; ++index) {
+      Floats value[2 * kPairs];
+      const std::byte* row = rows + index * row_bytes_;
+      __builtin_prefetch(row + ahead);
+      load_values<kPairs>(row, column, value);
+      unroll<2 * kPairs>([&](auto i) { L::store(to + i * kLanes, value[i]); });
+      to += 2 * kPairs * kLanes;
+    }
+    const float* staged = t_.staged;
+    for (int64_t q = 0; q < t_.count; q += L::kSumQueries) {
+      add_columns<kPairs>(q, block, column, [=](int64_t index, Floats(&value)[2 * kPairs]) {
+        const float* from = staged + index * 2 * kPairs * kLanes;
+        unroll<2 * kPairs>([&](auto i) { value[i] = L::load(from + i * kLanes); });
+      });
+    }
+  }
+
+  template <int kPairs>
+  [[gnu::always_inline]] void load_values(
+      const std::byte* row, int64_t column, Floats (&value)[2 * kPairs]
+  ) const {
+    unroll<kPairs>([&](auto pair) {
+      KvRows::load(row, width_, column + pair * kPair, value[2 * pair], value[2 * pair + 1]);
+    });
+  }
+
+  /// Adds weighted values for kSumQueries queries: together where all of them attend, else one by
+  /// one. Each query's own order is that of the positions either way.
+  template <int kPairs, class Load>
+  void add_columns(int64_t query, KeyRange block, int64_t column, Load load) {
     KeyRange shared = block;
     for (int64_t q = query; q < query + L::kSumQueries; ++q) {
       shared = clip(shared, t_.ranges[q]);
     }
+    const auto alone = [&](int64_t q, int64_t begin, int64_t end) {
+      const KeyRange own = clip({begin, end}, t_.ranges[q]);
+      if (!empty(own)) {
+        add_rows<1, kPairs>(q, own, block.begin, column, load);
+      }
+    };
     if (empty(shared)) {
       for (int64_t q = query; q < query + L::kSumQueries; ++q) {
-        add_rows<1>(q, clip(block, t_.ranges[q]), values);
+        alone(q, block.begin, block.end);
       }
       return;
     }
     for (int64_t q = query; q < query + L::kSumQueries; ++q) {
-      add_rows<1>(q, {clip(block, t_.ranges[q]).begin, shared.begin}, values);
+      alone(q, block.begin, shared.begin);
     }
-    add_rows<L::kSumQueries>(query, shared, values);
+    add_rows<L::kSumQueries, kPairs>(query, shared, block.begin, column, load);
     for (int64_t q = query; q < query + L::kSumQueries; ++q) {
-      add_rows<1>(q, {shared.end, clip(block, t_.ranges[q]).end}, values);
+      alone(q, shared.end, block.end);
     }
   }
 
-  template <int kCount>
-  void add_rows(int64_t query, KeyRange positions, const Element* values) {
-    if (empty(positions)) {
-      return;
-    }
-    constexpr int64_t kStep = kPair * L::kSumPairs;
-    int64_t c = 0;
-    for (; c + kStep <= t_.head_dim; c += kStep) {
-      add_columns<kCount, L::kSumPairs>(query, positions, c, [=](int64_t row, int64_t column) {
-        return Columns::load(values + row + column);
-      });
-    }
-    for (; c + kPair <= t_.head_dim; c += kPair) {
-      add_columns<kCount, 1>(query, positions, c, [=](int64_t row, int64_t column) {
-        return Columns::load(values + row + column);
-      });
-    }
-    if (c < t_.head_dim) {
-      const int64_t left = t_.head_dim - c;
-      add_columns<kCount, 1>(query, positions, c, [=](int64_t row, int64_t column) {
-        return load_part(values + row + column, left);
-      });
-    }
-  }
-
+  /// load(i, value) gives the columns of the value at position `first` + i.
   template <int kCount, int kPairs, class Load>
-  void add_columns(int64_t query, KeyRange positions, int64_t column, Load load) {
+  void add_rows(int64_t query, KeyRange positions, int64_t first, int64_t column, Load load) {
     float* weighted = t_.out.weighted + query * width_ + column;
     const float* weights = t_.scores + query * kAttendScoreStride - t_.group_begin;
     Floats sums[kCount][2 * kPairs];
@@ -297,11 +289,7 @@ class AttendGroup {
     for_sums([&](auto q, auto i) { sums[q][i] = L::load(weighted + q * width_ + i * kLanes); });
     for (int64_t p = positions.begin; p < positions.end; ++p) {
       Floats value[2 * kPairs];
-      unroll<kPairs>([&](auto pair) {
-        const Raw raw = load(p * t_.head_dim, column + pair * kPair);
-        value[2 * pair] = Columns::first(raw);
-        value[2 * pair + 1] = Columns::second(raw);
-      });
+      load(p - first, value);
       for_sums([&](auto q, auto i) {
         const Floats weight = L::set(weights[q * kAttendScoreStride + p]);
         sums[q][i] = L::fma(weight, value[i], sums[q][i]);
@@ -310,8 +298,12 @@ class AttendGroup {
     for_sums([&](auto q, auto i) { L::store(weighted + q * width_ + i * kLanes, sums[q][i]); });
   }
 
+  static constexpr int64_t kCacheLine = 64;
+
   const AttendTile& t_;
   int64_t width_;
+  int64_t row_bytes_;
+  KeyRange all_;
 };
 
 template <class L>
@@ -320,20 +312,23 @@ struct AttendCode {
   static constexpr int64_t kLanes = 16;
   static constexpr int64_t kPair = 32;
 
-  static void pack(const float* query, KvType type, int64_t head_dim, float* packed) noexcept {
-    if (type == KvType::kBF16) {
-      pack_for<Bf16Columns<L>>(query, head_dim, packed);
-    } else {
-      pack_for<F32Columns<L>>(query, head_dim, packed);
-    }
+  static void pack(
+      const float* query, float scale, KvType type, int64_t head_dim, float* packed
+  ) noexcept {
+    for_rows(type, [&](auto rows) {
+      for (int64_t c = 0; c < head_dim; c += kPair) {
+        float plain[kPair] = {};
+        const int64_t count = std::min(kPair, head_dim - c);
+        for (int64_t i = 0; i < count; ++i) {
+          plain[i] = query[c + i] * scale;
+        }
+        rows.pack_query(plain, packed + c);
+      }
+    });
   }
 
   static void group(const AttendTile& tile) noexcept {
-    if (tile.type == KvType::kBF16) {
-      AttendGroup<L, Bf16Columns<L>>(tile).run();
-    } else {
-      AttendGroup<L, F32Columns<L>>(tile).run();
-    }
+    for_rows(tile.type, [&](auto rows) { AttendGroup<L, decltype(rows)>(tile).run(); });
   }
 
   static void merge(
@@ -348,7 +343,7 @@ struct AttendCode {
       if (state.sum[q] == 0.0F) {
         state.maximum[q] = next.maximum[q];
         state.sum[q] = next.sum[q];
-        std::memcpy(to, from, static_cast<size_t>(width) * sizeof(float));
+        std::memcpy(to, from, bytes_of(width));
         continue;
       }
       const float maximum = std::max(state.maximum[q], next.maximum[q]);
@@ -370,35 +365,30 @@ struct AttendCode {
   static void finish(
       const float* weighted, float sum, KvType type, int64_t head_dim, float* out
   ) noexcept {
-    if (type == KvType::kBF16) {
-      finish_for<Bf16Columns<L>>(weighted, 1.0F / sum, head_dim, out);
-    } else {
-      finish_for<F32Columns<L>>(weighted, 1.0F / sum, head_dim, out);
-    }
+    const float factor = 1.0F / sum;
+    for_rows(type, [&](auto rows) {
+      for (int64_t c = 0; c < head_dim; c += kPair) {
+        float plain[kPair];
+        rows.unpack_value(weighted + c, plain);
+        for (float& x : plain) {
+          x *= factor;
+        }
+        std::memcpy(out + c, plain, bytes_of(std::min(kPair, head_dim - c)));
+      }
+    });
   }
 
  private:
-  template <class Columns>
-  static void pack_for(const float* query, int64_t head_dim, float* packed) {
-    for (int64_t c = 0; c < head_dim; c += kPair) {
-      float plain[kPair] = {};
-      std::memcpy(plain, query + c, bytes_of(std::min(kPair, head_dim - c)));
-      for (int64_t i = 0; i < kLanes; ++i) {
-        packed[c + i] = plain[Columns::first_column(i)];
-        packed[c + kLanes + i] = plain[Columns::second_column(i)];
-      }
-    }
-  }
-
-  template <class Columns>
-  static void finish_for(const float* weighted, float factor, int64_t head_dim, float* out) {
-    for (int64_t c = 0; c < head_dim; c += kPair) {
-      float plain[kPair];
-      for (int64_t i = 0; i < kLanes; ++i) {
-        plain[Columns::first_column(i)] = weighted[c + i] * factor;
-        plain[Columns::second_column(i)] = weighted[c + kLanes + i] * factor;
-      }
-      std::memcpy(out + c, plain, bytes_of(std::min(kPair, head_dim - c)));
+  /// f with the row type of `type`: the one place that maps storage types to code.
+  template <class F>
+  static void for_rows(KvType type, F f) {
+    switch (type) {
+      case KvType::kF32:
+        return f(F32Rows<L>());
+      case KvType::kBF16:
+        return f(Bf16Rows<L>());
+      case KvType::kQ8:
+        return f(Q8Rows<L>());
     }
   }
 

@@ -51,7 +51,7 @@ void check_segment(const AttendSegment& segment, ConstRows q, int heads) {
   if (!segment.ranges.empty()) {
     const KeyRange all = united(segment.ranges);
     OCTET_CHECK(all.end - all.begin <= kv.capacity);
-    OCTET_CHECK(all.end <= kv.capacity || kv.capacity % kAttentionChunk == 0);
+    OCTET_CHECK(kv.capacity % kAttentionChunk == 0);
   }
 }
 
@@ -88,6 +88,14 @@ void CpuAttend::attend(
   } else {
     run_split_units(call);
   }
+}
+
+int64_t CpuAttend::scratch_bytes() const {
+  int64_t bytes = packed_.bytes() + states_.bytes();
+  for (const ThreadScratch& scratch : threads_) {
+    bytes += scratch.scores.bytes() + scratch.staged.bytes() + scratch.states.bytes();
+  }
+  return bytes;
 }
 
 void CpuAttend::plan(Call& call, std::span<const AttendSegment> segments) {
@@ -151,7 +159,7 @@ void CpuAttend::pack_queries(const Call& call, std::span<const AttendSegment> se
       const float* row = call.q.row(unit.segment->first_row + unit.first_row + r) +
                          unit.kv_head * unit.heads * kv.head_dim;
       for (int64_t h = 0; h < unit.heads; ++h, to += call.width) {
-        kernels_.attend_pack(row + h * kv.head_dim, kv.type, kv.head_dim, to);
+        kernels_.attend_pack(row + h * kv.head_dim, call.scale, kv.type, kv.head_dim, to);
       }
     }
   });
@@ -161,11 +169,10 @@ void CpuAttend::run_whole_units(const Call& call) {
   share(call, static_cast<int64_t>(units_.size()), [&](int64_t task, int thread) {
     const Unit& unit = units_[static_cast<size_t>(task)];
     const int64_t count = unit.padded_queries();
-    const int64_t scores = count * kAttendScoreStride;
-    float* floats =
-        threads_[static_cast<size_t>(thread)].floats.floats(scores + 2 * call.state_floats);
-    const AttendState state = state_at(floats + scores, count);
-    const AttendState next = state_at(floats + scores + call.state_floats, count);
+    ThreadScratch& scratch = threads_[static_cast<size_t>(thread)];
+    float* floats = scratch.states.floats(2 * call.state_floats);
+    const AttendState state = state_at(floats, count);
+    const AttendState next = state_at(floats + call.state_floats, count);
     std::fill_n(state.sum, count, 0.0F);
     for (int64_t group = unit.first_group; group < unit.last_group; ++group) {
       attend_group(call, unit, group, thread, next);
@@ -236,7 +243,7 @@ void CpuAttend::attend_group(
     scratch.ranges[static_cast<size_t>(query)] = {
         std::max(range.begin, whole.begin), std::min(range.end, whole.end)};
   }
-  const int64_t head_bytes = kv.capacity * kv.head_dim * kv_type_bytes(kv.type);
+  const int64_t head_bytes = kv.capacity * kv_row_bytes(kv.type, kv.head_dim);
   AttendTile tile;
   tile.queries = packed_.data() + unit.packed_query * call.width;
   tile.count = count;
@@ -247,8 +254,8 @@ void CpuAttend::attend_group(
   tile.capacity = kv.capacity;
   tile.head_dim = kv.head_dim;
   tile.group_begin = whole.begin;
-  tile.scale = call.scale;
-  tile.scores = scratch.floats.floats(count * kAttendScoreStride);
+  tile.scores = scratch.scores.floats(count * kAttendScoreStride);
+  tile.staged = scratch.staged.floats(attend_staged_floats(kv.head_dim));
   tile.out = out;
   kernels_.attend_group(tile);
 }

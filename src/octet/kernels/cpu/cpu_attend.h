@@ -26,6 +26,8 @@ class CpuAttend {
       ConstRows q, int heads, float scale, std::span<const AttendSegment> segments, Rows out
   );
 
+  int64_t scratch_bytes() const;
+
  private:
   /// Consecutive rows of one segment with all query heads of one kv head: what one pass over keys
   /// serves.
@@ -52,7 +54,9 @@ class CpuAttend {
     bool inline_only = false;  // too little work to share
   };
   struct ThreadScratch {
-    Scratch floats;
+    Scratch scores;
+    Scratch staged;
+    Scratch states;
     std::vector<KeyRange> ranges;
   };
 

@@ -295,6 +295,11 @@ CpuMatmul::CpuMatmul(const KernelTable& kernels, ThreadPool& pool)
 
 CpuMatmul::~CpuMatmul() = default;
 
+int64_t CpuMatmul::prepared_bytes(const LogicalTensor& tensor) {
+  check_matrix(tensor);
+  return tile_count(tensor.rows()) * tile_bytes(tensor.dtype, tensor.cols());
+}
+
 std::unique_ptr<Weight> CpuMatmul::prepare(const Checkpoint& owner, const LogicalTensor& tensor) {
   check_matrix(tensor);
   auto weight = std::make_unique<PackedWeight>();
@@ -306,7 +311,7 @@ std::unique_ptr<Weight> CpuMatmul::prepare(const Checkpoint& owner, const Logica
   weight->scale = output_scale(tensor);
   weight->tile_bytes = tile_bytes(tensor.dtype, tensor.cols());
   const int64_t tiles = tile_count(tensor.rows());
-  weight->resident_bytes = tiles * weight->tile_bytes;
+  weight->resident_bytes = prepared_bytes(tensor);
   weight->tiles = state_->memory.allocate(weight->resident_bytes);
   state_->pool.for_ranges(tiles, 1, [&](int64_t begin, int64_t end) {
     pack_tiles(owner, tensor, {begin, end}, *weight);
@@ -340,6 +345,14 @@ void CpuMatmul::matmul(ConstRows x, std::span<const Product> products) {
     }
     state.multiply_share(thread, threads, x);
   });
+}
+
+int64_t CpuMatmul::scratch_bytes() const {
+  int64_t bytes = state_->sums_scratch.bytes();
+  for (const Scratch& scratch : state_->activation_scratch) {
+    bytes += scratch.bytes();
+  }
+  return bytes;
 }
 
 }  // namespace octet::cpu

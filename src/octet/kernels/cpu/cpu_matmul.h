@@ -29,9 +29,13 @@ class CpuMatmul {
   /// the tensor is not a matrix or its rows are not whole blocks, Error(kResourceExhausted) when
   /// there is no memory.
   std::unique_ptr<Weight> prepare(const Checkpoint& owner, const LogicalTensor& tensor);
+  /// Bytes of that packed copy. Throws as prepare() does for tensors it refuses.
+  static int64_t prepared_bytes(const LogicalTensor& tensor);
 
   /// out = x W^T for every product; all share x [n, in], n >= 0. One fork-join.
   void matmul(ConstRows x, std::span<const Product> products);
+
+  int64_t scratch_bytes() const;
 
  private:
   struct State;

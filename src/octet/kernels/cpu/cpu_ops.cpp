@@ -1,6 +1,7 @@
 #include "octet/kernels/cpu/cpu_ops.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -21,6 +22,37 @@ constexpr int64_t kGrain = 1024;         // whole vectors and cache lines for ev
 
 void check_same_shape(ConstRows a, ConstRows b) {
   OCTET_CHECK(a.rows == b.rows && a.cols == b.cols);
+}
+
+/// One key or value [head_dim] becomes a row of the cache.
+void store_row(const VectorKernels& kernels, const float* from, const KvView& kv, std::byte* to) {
+  const int64_t width = kv_row_width(kv.head_dim);
+  const auto padding = static_cast<size_t>(width - kv.head_dim);
+  switch (kv.type) {
+    case KvType::kF32: {
+      auto* values = reinterpret_cast<float*>(to);
+      std::copy_n(from, kv.head_dim, values);
+      std::fill_n(values + kv.head_dim, padding, 0.0F);
+      break;
+    }
+    case KvType::kBF16: {
+      auto* values = reinterpret_cast<uint16_t*>(to);
+      kernels.to_bf16(from, values, kv.head_dim);
+      std::fill_n(values + kv.head_dim, padding, uint16_t{0});
+      break;
+    }
+    case KvType::kQ8: {
+      constexpr int64_t kBlock = 32;
+      auto* codes = reinterpret_cast<int8_t*>(to);
+      auto* scales = reinterpret_cast<uint16_t*>(to + width);
+      for (int64_t c = 0; c < kv.head_dim; c += kBlock) {
+        std::array<float, kBlock> block{};
+        std::copy_n(from + c, std::min(kBlock, kv.head_dim - c), block.data());
+        scales[c / kBlock] = kernels.to_q8(block.data(), codes + c);
+      }
+      break;
+    }
+  }
 }
 
 /// The better of two candidates of a row, `a` having the lower index; NaN never wins.
@@ -76,6 +108,10 @@ void CpuOps::split_values(
 
 std::unique_ptr<Weight> CpuOps::prepare(const Checkpoint& owner, const LogicalTensor& tensor) {
   return matmul_.prepare(owner, tensor);
+}
+
+int64_t CpuOps::prepared_bytes(const LogicalTensor& tensor) const {
+  return CpuMatmul::prepared_bytes(tensor);
 }
 
 void CpuOps::matmul(ConstRows x, std::span<const Product> products) {
@@ -142,15 +178,7 @@ void CpuOps::store_kv(
   check_same_shape(k, v);
   OCTET_CHECK(static_cast<int64_t>(positions.size()) == k.rows);
   OCTET_CHECK(k.cols == static_cast<int64_t>(kv.kv_heads) * kv.head_dim);
-  const auto store = [&](const float* from, std::byte* array, int64_t slot) {
-    const int64_t bytes = kv.head_dim * kv_type_bytes(kv.type);
-    std::byte* to = array + slot * bytes;
-    if (kv.type == KvType::kBF16) {
-      kernels_.to_bf16(from, reinterpret_cast<uint16_t*>(to), kv.head_dim);
-    } else {
-      std::copy_n(from, kv.head_dim, reinterpret_cast<float*>(to));
-    }
-  };
+  const int64_t row_bytes = kv_row_bytes(kv.type, kv.head_dim);
   // Rows may share a slot (a ring shorter than the batch): then the last one must win, so heads are
   // split, not rows.
   split(kv.kv_heads, k.rows * kv.head_dim, kInlineCheap, [&](int64_t begin, int64_t end) {
@@ -159,8 +187,9 @@ void CpuOps::store_kv(
         const int64_t position = positions[static_cast<size_t>(r)];
         OCTET_CHECK(position >= 0);
         const int64_t slot = head * kv.capacity + position % kv.capacity;
-        store(k.row(r) + head * kv.head_dim, kv.keys, slot);
-        store(v.row(r) + head * kv.head_dim, kv.values, slot);
+        const int64_t column = head * kv.head_dim;
+        store_row(kernels_, k.row(r) + column, kv, kv.keys + slot * row_bytes);
+        store_row(kernels_, v.row(r) + column, kv, kv.values + slot * row_bytes);
       }
     }
   });

@@ -23,8 +23,12 @@ class CpuOps final : public Ops {
   CpuOps(const KernelTable& table, int threads);
 
   std::string_view name() const override { return name_; }
+  int64_t scratch_bytes() const override {
+    return matmul_.scratch_bytes() + attend_.scratch_bytes();
+  }
 
   std::unique_ptr<Weight> prepare(const Checkpoint& owner, const LogicalTensor& tensor) override;
+  int64_t prepared_bytes(const LogicalTensor& tensor) const override;
   void matmul(ConstRows x, std::span<const Product> products) override;
   void gather_rows(const LogicalTensor& table, std::span<const TokenId> ids, float scale, Rows out)
       override;

@@ -6,28 +6,26 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace octet::cpu {
 
 using FloatQuad = float __attribute__((vector_size(16)));
 using WordQuad = uint32_t __attribute__((vector_size(16)));
 using IntQuad = int32_t __attribute__((vector_size(16)));
+using ByteQuad = int8_t __attribute__((vector_size(4)));
 
 /// `Target` has multiply_add(a, b, c), subtract_product(a, b, c) and the register tiles of
-/// attention: kScoreQueries x kScoreKeys for scores, kSumQueries x kSumPairs (of two lanes) for
-/// weighted sums.
+/// attention: kScoreQueries x kScoreVectors (of four keys) for scores, kSumQueries x kSumPairs (of
+/// two vectors) for weighted sums.
 template <class Target>
 struct QuadLanes {
   struct Floats {
     FloatQuad quad[4];
   };
-  /// 32 values of bfloat16, as stored.
-  struct Raw {
-    WordQuad quad[4];
-  };
 
   static constexpr int kScoreQueries = Target::kScoreQueries;
-  static constexpr int kScoreKeys = Target::kScoreKeys;
+  static constexpr int kScoreVectors = Target::kScoreVectors;
   static constexpr int kSumQueries = Target::kSumQueries;
   static constexpr int kSumPairs = Target::kSumPairs;
 
@@ -114,29 +112,46 @@ struct QuadLanes {
     return (four[0] + four[2]) + (four[1] + four[3]);
   }
 
-  /// `sum` of each accumulator of a tile of scores.
-  static void sums(
-      const Floats (&x)[kScoreQueries][kScoreKeys], float (&out)[kScoreQueries][kScoreKeys]
-  ) {
-    for (int q = 0; q < kScoreQueries; ++q) {
-      for (int k = 0; k < kScoreKeys; ++k) {
-        out[q][k] = sum(x[q][k]);
+  /// The same four numbers in every quad.
+  static Floats repeat_quad(const float* from) {
+    FloatQuad quad;
+    std::memcpy(&quad, from, sizeof(quad));
+    return {{quad, quad, quad, quad}};
+  }
+  /// Quad k of vector i becomes quad i of vector k.
+  static void transpose_quads(Floats (&x)[4]) {
+    for (int i = 0; i < 4; ++i) {
+      for (int k = 0; k < i; ++k) {
+        std::swap(x[i].quad[k], x[k].quad[i]);
+      }
+    }
+  }
+  /// The sum of each quad, (0 + 2) + (1 + 3), of one vector after the other.
+  static void store_quad_sums(const Floats (&x)[kScoreVectors], float* to) {
+    for (int v = 0; v < kScoreVectors; ++v) {
+      for (int i = 0; i < 4; ++i) {
+        const FloatQuad& quad = x[v].quad[i];
+        to[4 * v + i] = (quad[0] + quad[2]) + (quad[1] + quad[3]);
       }
     }
   }
 
-  static Raw load_raw(const uint16_t* from) {
-    Raw raw;
-    std::memcpy(&raw, from, sizeof(raw));
-    return raw;
+  /// The lower halves of the words as bfloat16.
+  static Floats even(const Floats& words) {
+    return each([&](int i) { return as_floats(as_words(words.quad[i]) << 16); });
   }
-  /// Values 0, 2, 4, ... 30 (the low halves of the words).
-  static Floats even(const Raw& raw) {
-    return each([&](int i) { return as_floats(raw.quad[i] << 16); });
+  /// The upper halves of the words as bfloat16.
+  static Floats odd(const Floats& words) {
+    return each([&](int i) {
+      return as_floats(as_words(words.quad[i]) & (WordQuad{} + 0xFFFF0000U));
+    });
   }
-  /// Values 1, 3, 5, ... 31.
-  static Floats odd(const Raw& raw) {
-    return each([&](int i) { return as_floats(raw.quad[i] & (WordQuad{} + 0xFFFF0000U)); });
+  static Floats from_int8(const int8_t* from) {
+    return each([&](int i) {
+      ByteQuad codes;
+      std::memcpy(&codes, from + 4 * i, sizeof(codes));
+      return __builtin_convertvector(codes, FloatQuad);
+    });
   }
 
  private:

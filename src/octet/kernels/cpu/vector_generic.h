@@ -11,6 +11,7 @@
 #include "octet/kernels/cpu/attend_generic.h"
 #include "octet/kernels/cpu/vector_kernels.h"
 #include "octet/kernels/cpu/vector_math.h"
+#include "octet/tensor/types/float_formats.h"
 
 namespace octet::cpu {
 
@@ -189,6 +190,28 @@ struct VectorCode {
     }
   }
 
+  /// The formula of the weight type (tensor/types/q8_0.h), but ties go to even.
+  static uint16_t to_q8(const float* x, int8_t* codes) noexcept {
+    constexpr int kBlock = 32;
+    constexpr uint16_t kNanHalf = 0x7E00;
+    constexpr uint32_t kInfinityBits = 0x7F800000;
+    constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
+    uint32_t largest = 0;                  // as bits, NaN is above all numbers
+    for (int i = 0; i < kBlock; ++i) {
+      const uint32_t magnitude = std::bit_cast<uint32_t>(x[i]) & 0x7FFFFFFFU;
+      largest = magnitude > largest ? magnitude : largest;
+    }
+    const float scale = std::bit_cast<float>(largest) / 127.0F;
+    const uint16_t half = largest >= kInfinityBits ? kNanHalf : f32_to_f16(scale);
+    const bool codes_matter = largest < kInfinityBits && half != 0;
+    const float inverse = codes_matter ? 1.0F / scale : 0.0F;
+    for (int i = 0; i < kBlock; ++i) {
+      const float rounded = codes_matter ? (x[i] * inverse + kRound) - kRound : 0.0F;
+      codes[i] = static_cast<int8_t>(rounded);
+    }
+    return half;
+  }
+
  private:
   static Floats load(const float* from, int64_t count) {
     return count == kLanes ? L::load(from) : L::load_part(from, count);
@@ -219,6 +242,7 @@ constexpr VectorKernels make_vector_kernels() {
       .exponential = Code::exponential,
       .argmax = Code::argmax,
       .to_bf16 = Code::to_bf16,
+      .to_q8 = Code::to_q8,
       .attend_pack = Attend::pack,
       .attend_group = Attend::group,
       .attend_merge = Attend::merge,

@@ -5,6 +5,7 @@
 // sums separately.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -24,7 +25,13 @@ inline constexpr int64_t kAttendQueryMultiple = 4;
 /// Floats of one packed query and of one weighted sum. Their order inside is a secret of the
 /// kernels.
 constexpr int64_t attend_width(int64_t head_dim) {
-  return (head_dim + 31) / 32 * 32;
+  return kv_row_width(head_dim);
+}
+/// Attention kernels widen keys and values in blocks of at most this size.
+inline constexpr int64_t kAttendStagedKeys = 16;
+inline constexpr int64_t kAttendStagedValues = 64 * 64;
+constexpr int64_t attend_staged_floats(int64_t head_dim) {
+  return std::max(kAttendStagedKeys * attend_width(head_dim), kAttendStagedValues);
 }
 
 /// softmax's running state of consecutive queries: value = weighted / sum, weights are relative to
@@ -40,14 +47,14 @@ struct AttendTile {
   const float* queries = nullptr;     // packed, [count, attend_width(head_dim)]
   int64_t count = 0;                  // multiple of kAttendQueryMultiple
   const KeyRange* ranges = nullptr;   // [count], inside the group; may be empty (begin >= end)
-  const std::byte* keys = nullptr;    // of this kv head: [capacity, head_dim]
+  const std::byte* keys = nullptr;    // of this kv head: [capacity] rows
   const std::byte* values = nullptr;  // likewise
   KvType type = KvType::kBF16;
   int64_t capacity = 0;
   int64_t head_dim = 0;
   int64_t group_begin = 0;  // absolute position, multiple of kAttendGroup
-  float scale = 1.0F;
   float* scores = nullptr;  // scratch, [count, kAttendScoreStride]
+  float* staged = nullptr;  // scratch, [attend_staged_floats(head_dim)]
   AttendState out;          // overwritten
 };
 
@@ -76,9 +83,13 @@ struct VectorKernels {
   int64_t (*argmax)(const float* x, int64_t count) noexcept;
   /// Rounds to nearest, ties to even; NaN stays NaN.
   void (*to_bf16)(const float* x, uint16_t* out, int64_t count) noexcept;
+  /// One block of 32 values as Q8_0: the codes, and the scale as a half. A block with NaN or
+  /// infinity gets NaN for a scale.
+  uint16_t (*to_q8)(const float* x, int8_t* codes) noexcept;
 
-  /// One query [head_dim] in the order that attend_group wants for keys of `type`.
-  void (*attend_pack)(const float* query, KvType type, int64_t head_dim, float* packed) noexcept;
+  /// One query [head_dim] times `scale`, in the order that attend_group wants for keys of `type`.
+  void (*attend_pack
+  )(const float* query, float scale, KvType type, int64_t head_dim, float* packed) noexcept;
   void (*attend_group)(const AttendTile& tile) noexcept;
   /// state = state and then `next`, for `count` queries. `width` is attend_width.
   void (*attend_merge

@@ -53,6 +53,21 @@ struct DFlashModel::Block {
   int64_t rows() const { return static_cast<int64_t>(positions.size()); }
 };
 
+std::vector<KvLayer> kv_layers_of(const DFlashConfig& config) {
+  std::vector<KvLayer> layers;
+  for (const DFlashLayerConfig& layer : config.layers) {
+    layers.push_back({config.kv_heads, config.head_dim, layer.window});
+  }
+  return layers;
+}
+
+int64_t activation_floats(const DFlashConfig& config) {
+  const int64_t query_width = int64_t{config.heads} * config.head_dim;
+  const int64_t kv_width = int64_t{config.kv_heads} * config.head_dim;
+  return 3 * config.hidden + 2 * query_width + 2 * kv_width + 2 * config.feed_forward +
+         config.head_dim;
+}
+
 DFlashCache::DFlashCache(
     std::span<const KvLayer> layers, int64_t positions, int64_t block, KvType type
 )
@@ -81,9 +96,7 @@ DFlashModel::DFlashModel(
       config_.mask_token,
       target.shape().vocabulary};
   embedding_scale_ = resolve(options_.embedding_scale, config_);
-  for (const DFlashLayerConfig& layer : config_.layers) {
-    kv_layers_.push_back({config_.kv_heads, config_.head_dim, layer.window});
-  }
+  kv_layers_ = kv_layers_of(config_);
   rope_ = Rope(config_.rope_base, config_.head_dim, {});
 }
 

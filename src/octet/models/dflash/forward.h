@@ -35,6 +35,10 @@ struct DrafterOptions {
   LoadProgress progress;
 };
 
+std::vector<KvLayer> kv_layers_of(const DFlashConfig& config);
+/// Floats of activations that a block or an injection keeps for each row.
+int64_t activation_floats(const DFlashConfig& config);
+
 class DFlashCache final : public DraftCache {
  public:
   DFlashCache(std::span<const KvLayer> layers, int64_t positions, int64_t block, KvType type);

@@ -32,6 +32,30 @@ Rows resize_result(std::vector<float>& buffer, int64_t rows, int64_t cols) {
 
 }  // namespace
 
+std::vector<KvLayer> kv_layers_of(const Gemma4Config& config) {
+  std::vector<KvLayer> layers;
+  for (const Gemma4LayerConfig& layer : config.layers) {
+    if (layer.owns_kv) {
+      layers.push_back({layer.kv_heads, layer.head_dim, layer.sliding ? config.window : 0});
+    }
+  }
+  return layers;
+}
+
+int64_t activation_floats(const Gemma4Config& config) {
+  int64_t query_width = 0;
+  int64_t kv_width = 0;
+  int64_t feed_forward = 0;
+  for (const Gemma4LayerConfig& layer : config.layers) {
+    query_width = std::max(query_width, int64_t{layer.heads} * layer.head_dim);
+    kv_width = std::max(kv_width, int64_t{layer.kv_heads} * layer.head_dim);
+    feed_forward = std::max(feed_forward, layer.feed_forward);
+  }
+  const int64_t ple = config.ple_width * (2 * config.layer_count() + 1);
+  const int64_t angles = config.full_head_dim + config.sliding_head_dim;
+  return 3 * config.hidden + 2 * query_width + 2 * kv_width + 2 * feed_forward + ple + angles;
+}
+
 Gemma4Cache::Gemma4Cache(
     std::span<const KvLayer> layers, int64_t positions, int64_t max_rows, KvType type
 )
@@ -50,25 +74,22 @@ Gemma4Model::Gemma4Model(
       options_(std::move(options)),
       config_(read_gemma4_config(*checkpoint_)) {
   OCTET_CHECK(options_.max_rows > 0);
-  WeightLoader loader(*checkpoint_, ops_, options_.progress);
+  WeightLoader loader(*checkpoint_, ops_, options_.progress, options_.tables);
   weights_ = load_gemma4_weights(loader, config_);
   weights_bytes_ = loader.weights_bytes();
   tables_bytes_ = loader.tables_bytes();
   shape_ = {config_.vocabulary, config_.hidden, config_.layer_count(), config_.context_length};
+  kv_layers_ = kv_layers_of(config_);
+  size_t owners = 0;
   for (const Gemma4LayerConfig& layer : config_.layers) {
-    if (layer.owns_kv) {
-      kv_index_.push_back(kv_layers_.size());
-      kv_layers_.push_back({layer.kv_heads, layer.head_dim, layer.sliding ? config_.window : 0});
-    } else {
-      kv_index_.push_back(kv_index_[static_cast<size_t>(layer.donor)]);
-    }
+    kv_index_.push_back(layer.owns_kv ? owners++ : kv_index_[static_cast<size_t>(layer.donor)]);
   }
   sliding_rope_ = Rope(config_.sliding_rope_base, config_.sliding_head_dim, {});
   full_rope_ = Rope(config_.full_rope_base, config_.full_head_dim, weights_.full_rope_divisors);
 }
 
 ModelMemory Gemma4Model::memory() const {
-  int64_t scratch = sliding_rope_.bytes() + full_rope_.bytes();
+  int64_t scratch = result_bytes_ + sliding_rope_.bytes() + full_rope_.bytes();
   for (const RowBuffer* buffer :
        {&residual_,
         &normed_,
@@ -113,7 +134,7 @@ int64_t Gemma4Model::kv_read_bytes(int64_t positions, KvType type) const {
   int64_t bytes = 0;
   for (const Gemma4LayerConfig& layer : config_.layers) {
     const int64_t seen = layer.sliding ? std::min(positions, config_.window) : positions;
-    bytes += 2 * seen * layer.kv_heads * layer.head_dim * kv_type_bytes(type);
+    bytes += 2 * seen * layer.kv_heads * kv_row_bytes(type, layer.head_dim);
   }
   return bytes;
 }
@@ -131,6 +152,9 @@ void Gemma4Model::forward(Batch batch, std::span<const int> taps, ForwardRows& o
       out.features_buffer,
       static_cast<int64_t>(rows.features_from.size()),
       static_cast<int64_t>(taps.size()) * config_.hidden
+  );
+  result_bytes_ = static_cast<int64_t>(
+      (out.logits_buffer.capacity() + out.features_buffer.capacity()) * sizeof(float)
   );
   sliding_rope_.rotate_to(rows.positions);
   full_rope_.rotate_to(rows.positions);

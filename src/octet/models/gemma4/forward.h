@@ -26,8 +26,14 @@ struct TargetOptions {
   /// Leaves out the layers of rows that nobody reads. Results are the same; off is for tests of
   /// just that.
   bool skip_unread_rows = true;
+  TablePlace tables = TablePlace::kFile;
   LoadProgress progress;
 };
+
+/// The layers that own keys and values, in order.
+std::vector<KvLayer> kv_layers_of(const Gemma4Config& config);
+/// Floats of activations that a forward keeps for each row.
+int64_t activation_floats(const Gemma4Config& config);
 
 class Gemma4Cache final : public SequenceCache {
  public:
@@ -93,6 +99,7 @@ class Gemma4Model final : public TargetModel {
   Gemma4Config config_;
   int64_t tables_bytes_ = 0;
   int64_t weights_bytes_ = 0;
+  int64_t result_bytes_ = 0;  // of the last forward's ForwardRows
   Gemma4Weights weights_;
   TargetShape shape_;
   std::vector<KvLayer> kv_layers_;  // of the layers that own keys and values, in order

@@ -37,14 +37,14 @@ struct Gemma4Layer {
 };
 
 struct Gemma4Weights {
-  const LogicalTensor* embedding = nullptr;      // [V, D], in the file
-  const LogicalTensor* ple_embedding = nullptr;  // [ids, L*P], in the file; null when P is 0
-  std::unique_ptr<Weight> ple_model_projection;  // [L*P, D]
-  std::vector<float> ple_projection_norm;        // [P]
-  std::vector<float> full_rope_divisors;         // [d/2] of full layers
-  std::vector<Gemma4Layer> layers;               // [L]
-  std::vector<float> output_norm;                // [D]
-  std::unique_ptr<Weight> head;                  // [V, D]: its own, or the embedding
+  std::shared_ptr<const LogicalTensor> embedding;      // [V, D], read row by row
+  std::shared_ptr<const LogicalTensor> ple_embedding;  // [ids, L*P], likewise; null when P is 0
+  std::unique_ptr<Weight> ple_model_projection;        // [L*P, D]
+  std::vector<float> ple_projection_norm;              // [P]
+  std::vector<float> full_rope_divisors;               // [d/2] of full layers
+  std::vector<Gemma4Layer> layers;                     // [L]
+  std::vector<float> output_norm;                      // [D]
+  std::unique_ptr<Weight> head;                        // [V, D]: its own, or the embedding
 };
 
 Gemma4Weights load_gemma4_weights(WeightLoader& loader, const Gemma4Config& config);

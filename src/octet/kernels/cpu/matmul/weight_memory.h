@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "octet/base/page_memory.h"
+
 namespace octet::cpu {
 
 class WeightMemory {
@@ -17,8 +19,7 @@ class WeightMemory {
   std::shared_ptr<std::byte> allocate(int64_t bytes);
 
  private:
-  struct Slab;
-  std::shared_ptr<Slab> slab_;
+  std::shared_ptr<PageMemory> slab_;
   int64_t used_bytes_ = 0;
 };
 

@@ -11,7 +11,7 @@ struct VectorTarget {
   static FloatQuad multiply_add(FloatQuad a, FloatQuad b, FloatQuad c) { return a * b + c; }
   static FloatQuad subtract_product(FloatQuad a, FloatQuad b, FloatQuad c) { return c - a * b; }
   static constexpr int kScoreQueries = 1;
-  static constexpr int kScoreKeys = 2;
+  static constexpr int kScoreVectors = 1;
   static constexpr int kSumQueries = 1;
   static constexpr int kSumPairs = 1;
 };

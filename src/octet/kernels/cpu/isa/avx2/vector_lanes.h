@@ -11,13 +11,9 @@ struct VectorLanes {
     __m256 low;
     __m256 high;
   };
-  struct Raw {
-    __m256i low;
-    __m256i high;
-  };
 
   static constexpr int kScoreQueries = 2;
-  static constexpr int kScoreKeys = 2;
+  static constexpr int kScoreVectors = 2;
   static constexpr int kSumQueries = 2;
   static constexpr int kSumPairs = 1;
 
@@ -91,35 +87,37 @@ struct VectorLanes {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
   }
 
-  static void sums(const Floats (&x)[2][2], float (&out)[2][2]) {
-    const __m256 four_0 = four_lanes(x[0]);
-    const __m256 four_1 = four_lanes(x[1]);
-    const __m256 two = _mm256_add_ps(
-        _mm256_shuffle_ps(four_0, four_1, 0x44), _mm256_shuffle_ps(four_0, four_1, 0xEE)
+  static Floats repeat_quad(const float* from) {
+    const __m256 twice = _mm256_broadcast_ps(reinterpret_cast<const __m128*>(from));
+    return {twice, twice};
+  }
+  static void transpose_quads(Floats (&x)[4]) {
+    const Floats first = {low_quads(x[0].low, x[1].low), low_quads(x[2].low, x[3].low)};
+    const Floats second = {high_quads(x[0].low, x[1].low), high_quads(x[2].low, x[3].low)};
+    const Floats third = {low_quads(x[0].high, x[1].high), low_quads(x[2].high, x[3].high)};
+    const Floats fourth = {high_quads(x[0].high, x[1].high), high_quads(x[2].high, x[3].high)};
+    x[0] = first;
+    x[1] = second;
+    x[2] = third;
+    x[3] = fourth;
+  }
+  static void store_quad_sums(const Floats (&x)[2], float* to) {
+    const __m256 quads_01 = add_pairs(x[0].low, x[1].low);
+    const __m256 quads_23 = add_pairs(x[0].high, x[1].high);
+    // Lower half: x[0] and x[1] of quad 0, of quad 2; upper half: of quads 1 and 3.
+    const __m256 sums = _mm256_add_ps(
+        _mm256_shuffle_ps(quads_01, quads_23, 0x88), _mm256_shuffle_ps(quads_01, quads_23, 0xDD)
     );
-    // 128-bit block k: [x[0][k], x[1][k], ...]
-    const __m256 by_key =
-        _mm256_add_ps(_mm256_shuffle_ps(two, two, 0x88), _mm256_shuffle_ps(two, two, 0xDD));
-    const __m128 by_query =
-        _mm_unpacklo_ps(_mm256_castps256_ps128(by_key), _mm256_extractf128_ps(by_key, 1));
-    _mm_storeu_ps(&out[0][0], by_query);
+    const __m256i order = _mm256_setr_epi32(0, 4, 2, 6, 1, 5, 3, 7);
+    _mm256_storeu_ps(to, _mm256_permutevar8x32_ps(sums, order));
   }
 
-  static Raw load_raw(const uint16_t* from) {
-    const auto* words = reinterpret_cast<const __m256i*>(from);
-    return {_mm256_loadu_si256(words), _mm256_loadu_si256(words + 1)};
+  static Floats even(Floats words) { return {even(words.low), even(words.high)}; }
+  static Floats odd(Floats words) {
+    const __m256 mask = _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(0xFFFF0000U)));
+    return {_mm256_and_ps(words.low, mask), _mm256_and_ps(words.high, mask)};
   }
-  static Floats even(Raw raw) {
-    return {
-        _mm256_castsi256_ps(_mm256_slli_epi32(raw.low, 16)),
-        _mm256_castsi256_ps(_mm256_slli_epi32(raw.high, 16))};
-  }
-  static Floats odd(Raw raw) {
-    const __m256i mask = _mm256_set1_epi32(static_cast<int>(0xFFFF0000U));
-    return {
-        _mm256_castsi256_ps(_mm256_and_si256(raw.low, mask)),
-        _mm256_castsi256_ps(_mm256_and_si256(raw.high, mask))};
-  }
+  static Floats from_int8(const int8_t* from) { return {eight_int8(from), eight_int8(from + 8)}; }
 
  private:
   /// Mask of the first `count` lanes, all for count >= 8.
@@ -128,14 +126,18 @@ struct VectorLanes {
         _mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)
     );
   }
-  /// 128-bit block k: x[k] after two halvings.
-  static __m256 four_lanes(const Floats (&x)[2]) {
-    const __m256 eight_0 = _mm256_add_ps(x[0].low, x[0].high);
-    const __m256 eight_1 = _mm256_add_ps(x[1].low, x[1].high);
-    return _mm256_add_ps(
-        _mm256_permute2f128_ps(eight_0, eight_1, 0x20),
-        _mm256_permute2f128_ps(eight_0, eight_1, 0x31)
-    );
+  static __m256 low_quads(__m256 a, __m256 b) { return _mm256_permute2f128_ps(a, b, 0x20); }
+  static __m256 high_quads(__m256 a, __m256 b) { return _mm256_permute2f128_ps(a, b, 0x31); }
+  /// In each quad: [a0 + a2, a1 + a3, b0 + b2, b1 + b3]
+  static __m256 add_pairs(__m256 a, __m256 b) {
+    return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xEE));
+  }
+  static __m256 even(__m256 words) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(words), 16));
+  }
+  static __m256 eight_int8(const int8_t* from) {
+    const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes));
   }
   static __m256 power_of_two(__m256i n) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));

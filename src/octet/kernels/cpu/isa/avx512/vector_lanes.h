@@ -8,10 +8,9 @@ namespace octet::cpu::avx512 {
 
 struct VectorLanes {
   using Floats = __m512;
-  using Raw = __m512i;
 
   static constexpr int kScoreQueries = 4;
-  static constexpr int kScoreKeys = 4;
+  static constexpr int kScoreVectors = 4;
   static constexpr int kSumQueries = 4;
   static constexpr int kSumPairs = 2;
 
@@ -49,42 +48,47 @@ struct VectorLanes {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
   }
 
-  static void sums(const Floats (&x)[4][4], float (&out)[4][4]) {
-    const __m512 two_01 = add_pairs(four_lanes(x[0]), four_lanes(x[1]));
-    const __m512 two_23 = add_pairs(four_lanes(x[2]), four_lanes(x[3]));
-    // 128-bit block k has the sums of x[0..3][k].
-    const __m512 by_key = _mm512_add_ps(
+  static Floats repeat_quad(const float* from) {
+    return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
+  }
+  static void transpose_quads(Floats (&x)[4]) {
+    const __m512 low_01 = _mm512_shuffle_f32x4(x[0], x[1], 0x44);  // quads 0 1 of each
+    const __m512 low_23 = _mm512_shuffle_f32x4(x[2], x[3], 0x44);
+    const __m512 high_01 = _mm512_shuffle_f32x4(x[0], x[1], 0xEE);  // quads 2 3 of each
+    const __m512 high_23 = _mm512_shuffle_f32x4(x[2], x[3], 0xEE);
+    x[0] = _mm512_shuffle_f32x4(low_01, low_23, 0x88);
+    x[1] = _mm512_shuffle_f32x4(low_01, low_23, 0xDD);
+    x[2] = _mm512_shuffle_f32x4(high_01, high_23, 0x88);
+    x[3] = _mm512_shuffle_f32x4(high_01, high_23, 0xDD);
+  }
+  static void store_quad_sums(const Floats (&x)[4], float* to) {
+    const __m512 two_01 = add_pairs(x[0], x[1]);
+    const __m512 two_23 = add_pairs(x[2], x[3]);
+    // Quad k has the sums of quad k of x[0..3].
+    const __m512 by_quad = _mm512_add_ps(
         _mm512_shuffle_ps(two_01, two_23, 0x88), _mm512_shuffle_ps(two_01, two_23, 0xDD)
     );
     const __m512i transpose =
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    store(&out[0][0], _mm512_permutexvar_ps(transpose, by_key));
+    store(to, _mm512_permutexvar_ps(transpose, by_quad));
   }
 
-  static Raw load_raw(const uint16_t* from) { return _mm512_loadu_si512(from); }
-  static Floats even(Raw raw) { return _mm512_castsi512_ps(_mm512_slli_epi32(raw, 16)); }
-  static Floats odd(Raw raw) {
-    return _mm512_castsi512_ps(
-        _mm512_and_si512(raw, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U)))
-    );
+  static Floats even(Floats words) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(words), 16));
+  }
+  static Floats odd(Floats words) {
+    return _mm512_castsi512_ps(_mm512_and_si512(
+        _mm512_castps_si512(words), _mm512_set1_epi32(static_cast<int>(0xFFFF0000U))
+    ));
+  }
+  static Floats from_int8(const int8_t* from) {
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes));
   }
 
  private:
   static __mmask16 first(int64_t count) {
     return static_cast<__mmask16>((1U << static_cast<unsigned>(count)) - 1U);
-  }
-  /// [a's low half + a's high half, b's low half + b's high half]
-  static __m512 add_halves(__m512 a, __m512 b) {
-    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xEE));
-  }
-  /// 128-bit block k: x[k] after two halvings.
-  static __m512 four_lanes(const Floats (&x)[4]) {
-    const __m512 eight_01 = add_halves(x[0], x[1]);
-    const __m512 eight_23 = add_halves(x[2], x[3]);
-    return _mm512_add_ps(
-        _mm512_shuffle_f32x4(eight_01, eight_23, 0x88),
-        _mm512_shuffle_f32x4(eight_01, eight_23, 0xDD)
-    );
   }
   /// In each 128-bit block: [a0 + a2, a1 + a3, b0 + b2, b1 + b3]
   static __m512 add_pairs(__m512 a, __m512 b) {

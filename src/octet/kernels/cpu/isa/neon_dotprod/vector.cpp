@@ -16,7 +16,7 @@ struct VectorTarget {
     return vfmsq_f32(c, a, b);
   }
   static constexpr int kScoreQueries = 2;
-  static constexpr int kScoreKeys = 2;
+  static constexpr int kScoreVectors = 2;
   static constexpr int kSumQueries = 2;
   static constexpr int kSumPairs = 1;
 };

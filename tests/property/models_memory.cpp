@@ -1,0 +1,96 @@
+// What models say about their memory: the plan before loading against what loading then counts, and
+// tables copied into memory against tables in the file.
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "octet/models/load_model.h"
+#include "octet/models/memory_plan.h"
+#include "support/model_runs.h"
+#include "support/random_models.h"
+
+namespace octet::test {
+namespace {
+
+GemmaShape random_gemma(RandomNumbers& random) {
+  GemmaShape shape;
+  shape.hidden = 32 * random.integer(1, 4);
+  shape.vocabulary = random.integer(20, 200);
+  shape.ple_vocabulary = shape.vocabulary;
+  shape.ple_width = 8 * random.integer(0, 2);
+  shape.window = random.integer(1, 100);
+  return shape;
+}
+
+TEST(ModelMemoryPlan, BoundsWhatATargetTakes) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomNumbers random(seed);
+    const auto checkpoint = make_gemma(random_gemma(random), seed);
+    const auto ops = test_ops();
+    constexpr int64_t kPositions = 300;
+    TargetOptions options;
+    options.max_rows = random.integer(8, 64);
+    constexpr KvType kTypes[] = {KvType::kF32, KvType::kBF16, KvType::kQ8};
+    const KvType type = kTypes[random.integer(0, 2)];
+    const MemoryPlan plan = plan_target(*checkpoint, *ops, options, kPositions, type);
+
+    const auto model = load_target(checkpoint, *ops, options);
+    EXPECT_EQ(plan.weights_bytes, model->memory().weights_bytes);
+    EXPECT_EQ(plan.tables_bytes, 0);
+    const auto cache = model->new_cache(kPositions, type);
+    const std::vector<TokenId> text = random_tokens(kPositions, model->shape().vocabulary, seed);
+    const std::vector<int> taps = {0, 2};
+    ForwardRows out;
+    for (int64_t at = 0; at < kPositions;) {
+      const int64_t rows = std::min(options.max_rows, kPositions - at);
+      const SequenceRows segment = {
+          cache.get(),
+          std::span(text).subspan(static_cast<size_t>(at), static_cast<size_t>(rows)),
+          std::min<int64_t>(rows, 8),
+          0};
+      model->forward({&segment, 1}, {}, out);
+      at += rows;
+    }
+    EXPECT_GE(plan.cache_bytes, cache->bytes());
+    EXPECT_LE(plan.cache_bytes, cache->bytes() * 3 / 2) << "a bound that says nothing";
+    EXPECT_GT(model->memory().scratch_bytes, 0);
+    EXPECT_GE(plan.scratch_bytes, model->memory().scratch_bytes);
+  }
+}
+
+TEST(ModelMemoryPlan, BoundsWhatADrafterTakes) {
+  const auto ops = test_ops();
+  const auto target = load_target(make_gemma({}, 3), *ops, {});
+  const auto checkpoint = make_dflash({}, 4);
+  constexpr int64_t kPositions = 200;
+  const MemoryPlan plan =
+      plan_drafter(*checkpoint, *ops, {}, kPositions, target->shape().vocabulary);
+  const auto drafter = load_drafter(checkpoint, *ops, *target, {});
+  EXPECT_EQ(plan.weights_bytes, drafter->memory().weights_bytes);
+  const auto cache = drafter->new_cache(kPositions);
+  const int64_t cols = static_cast<int64_t>(drafter->shape().taps.size()) * target->shape().hidden;
+  std::vector<float> features = random_values(kPositions * cols, 5, 1.0F);
+  drafter->inject(*cache, {features.data(), kPositions, cols, cols});
+  EXPECT_GE(plan.cache_bytes, cache->bytes());
+  EXPECT_GE(plan.scratch_bytes, drafter->memory().scratch_bytes);
+}
+
+TEST(Tables, InMemoryGiveTheRowsOfTheFile) {
+  const auto checkpoint = make_gemma({}, 9);
+  const auto ops = test_ops();
+  TargetOptions in_memory;
+  in_memory.tables = TablePlace::kMemory;
+  EXPECT_GT(plan_target(*checkpoint, *ops, in_memory, 10, KvType::kF32).tables_bytes, 0);
+  const auto from_file = load_target(checkpoint, *ops, {});
+  const auto from_memory = load_target(checkpoint, *ops, in_memory);
+  const std::vector<TokenId> text = random_tokens(40, from_file->shape().vocabulary, 2);
+  const TargetRun expected = run_target(*from_file, text, 8, {}, KvType::kBF16);
+  const TargetRun found = run_target(*from_memory, text, 8, {}, KvType::kBF16);
+  EXPECT_EQ(first_not_finite(expected.logits), "");
+  EXPECT_EQ(first_difference(found.logits, expected.logits), "");
+}
+
+}  // namespace
+}  // namespace octet::test
