@@ -111,7 +111,72 @@ TEST(Run, JsonIsCompleteAndConsistent) {
   for (const JsonValue& margin : *json.find_array("margins")) {
     EXPECT_GE(margin.number().value(), 0.0);
   }
-  EXPECT_GT(json.find("memory")->find_integer("peak_resident_bytes").value(), 0);
+  const JsonValue& memory = *json.find("memory");
+  int64_t parts = 0;
+  for (const char* part :
+       {"weights_bytes",
+        "drafter_bytes",
+        "kv_bytes",
+        "draft_context_bytes",
+        "scratch_bytes",
+        "program_bytes"}) {
+    EXPECT_GT(memory.find_integer(part).value(), 0) << part;
+    parts += memory.find_integer(part).value();
+  }
+  // What is not counted: the program's own pages, pages of files, slack of the allocator.
+  const int64_t peak = memory.find_integer("peak_resident_bytes").value();
+  EXPECT_GT(peak, parts * 9 / 10);
+  EXPECT_LT(peak, parts + 40'000'000);
+}
+
+TEST(Run, QuantisedKeysAndValuesStillGiveTheAnswer) {
+  const JsonValue json = json_of(run_with_pair(
+      "run", {"-p", kPrompt, "--temp", "0", "--no-think", "--json", "--kv-type", "q8_0"}
+  ));
+  EXPECT_EQ(*json.find_string("speech"), "The capital of Finland is Helsinki.");
+  EXPECT_EQ(*json.find("memory")->find_string("kv_type"), "q8_0");
+}
+
+TEST(Run, AMemoryLimitRefusesWithThePartsBeforeLoading) {
+  const std::vector<std::string> common = {
+      "-p", kPrompt, "--temp", "0", "--no-think", "-q", "--memory-limit"};
+  std::vector<std::string> tight = common;
+  tight.emplace_back("6MB");
+  const ProgramResult refused = run_with_pair("run", tight);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(
+      refused.err,
+      AllOf(
+          HasSubstr("--memory-limit 6.00 MB"),
+          HasSubstr("weights "),
+          HasSubstr("drafter "),
+          HasSubstr("K/V (bf16) "),
+          HasSubstr("draft context "),
+          HasSubstr("scratch "),
+          HasSubstr("program ")
+      )
+  );
+  EXPECT_THAT(refused.err, Not(HasSubstr("Loading")));
+  std::vector<std::string> roomy = common;
+  roomy.emplace_back("1GB");
+  EXPECT_EQ(run_with_pair("run", roomy).out, "The capital of Finland is Helsinki.\n");
+}
+
+TEST(Run, TablesInMemoryAndLockedPagesChangeNoText) {
+  const std::vector<std::string> common = {"-p", kPrompt, "--temp", "0", "--no-think"};
+  std::vector<std::string> in_memory = common;
+  in_memory.emplace_back("--no-mmap");
+  const ProgramResult copied = run_with_pair("run", in_memory);
+  EXPECT_EQ(copied.out, "The capital of Finland is Helsinki.\n");
+  EXPECT_THAT(copied.err, HasSubstr("(in memory)"));
+  std::vector<std::string> locked = common;
+  locked.emplace_back("--mlock");
+  const ProgramResult result = run_with_pair("run", locked);
+  if (result.exit_code == 2) {
+    EXPECT_THAT(result.err, HasSubstr("ulimit -l"));
+    GTEST_SKIP() << "this process may not lock memory";
+  }
+  EXPECT_EQ(result.out, copied.out);
 }
 
 TEST(Run, StopStringsEndTheTextBeforeThem) {

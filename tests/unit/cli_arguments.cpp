@@ -68,6 +68,30 @@ TEST(Arguments, FamiliarFlagsOfRun) {
   EXPECT_EQ(run.reply.sampling.logit_bias, (std::vector<std::string>{"3=-1"}));
 }
 
+TEST(Arguments, MemoryFlags) {
+  const auto run = parse_as<RunArguments>(
+      {"run", "-m", "t", "--kv-type", "Q8_0", "--memory-limit", "3.6GB", "--no-mmap", "--mlock"}
+  );
+  EXPECT_EQ(run.pair.kv_type, KvType::kQ8);
+  EXPECT_EQ(run.pair.memory_limit, 3'600'000'000);
+  EXPECT_EQ(run.pair.tables, TablePlace::kMemory);
+  EXPECT_TRUE(run.pair.lock_memory);
+  const auto plain = parse_as<RunArguments>({"run", "-m", "t"});
+  EXPECT_FALSE(plain.pair.memory_limit.has_value());
+  EXPECT_EQ(plain.pair.tables, TablePlace::kFile);
+  EXPECT_FALSE(plain.pair.lock_memory);
+}
+
+TEST(Arguments, SizesHaveUnits) {
+  EXPECT_EQ(parse_size("123"), 123);
+  EXPECT_EQ(parse_size("512M"), 512'000'000);
+  EXPECT_EQ(parse_size("1.5k"), 1500);
+  EXPECT_EQ(parse_size("4GiB"), int64_t{4} << 30);
+  for (const char* wrong : {"", "G", "-1G", "0", "3 GB", "4g", "nan", "inf", "1e30", "0x10"}) {
+    EXPECT_THROW(parse_size(wrong), Error) << wrong;
+  }
+}
+
 TEST(Arguments, WhatIsNotSaidStaysUnset) {
   const auto run = parse_as<RunArguments>({"run", "--model", "t"});
   EXPECT_FALSE(run.prompt.has_value());

@@ -61,6 +61,15 @@ class Subject {
     return ms;
   }
 
+  void add_cache_bytes(CycleReport& report) const {
+    for (const auto& cache : target_caches_) {
+      report.kv_bytes += cache->bytes();
+    }
+    for (const auto& cache : draft_caches_) {
+      report.draft_context_bytes += cache->bytes();
+    }
+  }
+
   double draft_ms(size_t context) {
     const DraftRequest request = {.cache = draft_caches_[context].get(), .anchor = tokens_.front()};
     const DraftShape& shape = inputs_.drafter->shape();
@@ -324,6 +333,7 @@ CycleReport run_cycle_bench(const CycleBenchInputs& inputs, const CycleBenchOpti
   for (Task& task : tasks) {
     report.rows.push_back(std::move(task.row));
   }
+  subject.add_cache_bytes(report);
   return report;
 }
 

@@ -52,6 +52,8 @@ struct CycleReport {
   std::vector<MachineLimits> limits;  // by round
   std::vector<CycleRow> rows;
   std::vector<double> compare_ms;  // by round; empty without a comparison
+  int64_t kv_bytes = 0;            // of the caches of all contexts together
+  int64_t draft_context_bytes = 0;
 
   const CycleRow* find(std::string_view name, int64_t context) const;
   /// tau * C_t / (C_d + C_v(8) + injection) at a context: medians over rounds of the ratio inside a

@@ -30,6 +30,8 @@ class MachineProbe {
   MachineProbe(const MachineProbe&) = delete;
   MachineProbe& operator=(const MachineProbe&) = delete;
 
+  int64_t buffer_bytes() const { return thread_bytes_ * pool_.threads(); }
+
   /// About 100 ms of work.
   MachineLimits measure();
 

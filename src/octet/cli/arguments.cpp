@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/cli/memory_figures.h"
 
 namespace octet::cli {
 namespace {
@@ -52,6 +53,26 @@ void add_optional(
       ->check(range)
       ->type_name(std::is_floating_point_v<T> ? "X" : "N")
       ->group(group);
+}
+
+void add_memory(CLI::App& app, PairOptions& pair) {
+  app.add_option_function<std::string>(
+         "--memory-limit",
+         [&pair](const std::string& text) { pair.memory_limit = parse_size(text); },
+         "refuse, before loading, what would need more memory: 3.6GB, 512M ... (tables that stay "
+         "in "
+         "the file are not counted)"
+  )
+      ->type_name("SIZE")
+      ->group(kGroupMachine);
+  app.add_flag_callback(
+         "--no-mmap",
+         [&pair] { pair.tables = TablePlace::kMemory; },
+         "copy the embedding tables into memory instead of reading their rows from the file"
+  )
+      ->group(kGroupMachine);
+  app.add_flag("--mlock", pair.lock_memory, "lock what was loaded into memory: no paging out")
+      ->group(kGroupMachine);
 }
 
 void add_pair(CLI::App& app, PairOptions& pair) {
@@ -106,13 +127,19 @@ void add_pair(CLI::App& app, PairOptions& pair) {
   )
       ->type_name("NAME")
       ->group(kGroupMachine);
-  app.add_option("--kv-type", pair.kv_type, "type of the K/V cache: bf16 (default) or f32")
+  app.add_option(
+         "--kv-type",
+         pair.kv_type,
+         "type of the K/V cache: bf16 (default), f32, or q8_0 (about half of bf16)"
+  )
       ->transform(CLI::CheckedTransformer(
-          std::map<std::string, KvType>{{"bf16", KvType::kBF16}, {"f32", KvType::kF32}},
+          std::map<std::string, KvType>{
+              {"bf16", KvType::kBF16}, {"f32", KvType::kF32}, {"q8_0", KvType::kQ8}},
           CLI::ignore_case
       ))
-      ->option_text("bf16|f32")
+      ->option_text("bf16|f32|q8_0")
       ->group(kGroupMachine);
+  add_memory(app, pair);
 }
 
 void add_sampling(CLI::App& app, SamplingOptions& sampling) {

@@ -216,7 +216,7 @@ std::string bench_table(const BenchHeading& heading, const CycleReport& report) 
   std::string out = fmt::format(
       "target   {}\ndrafter  {}\nbackend  {}\nmachine  reads {:.1f} GB/s ({} streams a thread), "
       "int8 {:.0f} GOP/s, float32 "
-      "{:.0f} GFLOP/s\nmemory   weights {} + {}, tables {} (mapped), peak resident {}\n",
+      "{:.0f} GFLOP/s\nmemory   {}\n",
       heading.model,
       heading.draft_model.empty() ? "none" : heading.draft_model,
       heading.backend,
@@ -224,10 +224,7 @@ std::string bench_table(const BenchHeading& heading, const CycleReport& report) 
       limits.read_streams,
       limits.int8_operations_per_s / 1e9,
       limits.float_operations_per_s / 1e9,
-      format_bytes(heading.target_memory.weights_bytes),
-      format_bytes(heading.draft_memory.weights_bytes),
-      format_bytes(heading.target_memory.tables_bytes),
-      format_bytes(heading.peak_resident_bytes)
+      memory_text(heading.memory)
   );
   append_rows(out, report);
   append_speedups(out, report);
@@ -267,11 +264,7 @@ std::string bench_json(const BenchHeading& heading, const CycleReport& report) {
       .member("read_streams", limits.read_streams);
   json.member("int8_operations_per_s", limits.int8_operations_per_s);
   json.member("float_operations_per_s", limits.float_operations_per_s).end_object();
-  json.key("memory").begin_object();
-  json.member("target_weights_bytes", heading.target_memory.weights_bytes);
-  json.member("target_tables_bytes", heading.target_memory.tables_bytes);
-  json.member("draft_weights_bytes", heading.draft_memory.weights_bytes);
-  json.member("peak_resident_bytes", heading.peak_resident_bytes).end_object();
+  write_memory(json, heading.memory);
   json.key("rows").begin_array();
   for (const CycleRow& row : report.rows) {
     write_row(json, report, row);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "octet/bench/cycle_bench.h"
-#include "octet/models/target_model.h"
+#include "octet/cli/memory_figures.h"
 
 namespace octet::cli {
 
@@ -14,9 +14,7 @@ struct BenchHeading {
   std::string model;
   std::string draft_model;  // empty: none
   std::string backend;      // "cpu/avx512, 2 threads"
-  ModelMemory target_memory;
-  ModelMemory draft_memory;
-  int64_t peak_resident_bytes = 0;
+  MemoryFigures memory;     // without the buffer that limits of the machine are measured with
 };
 
 std::string bench_table(const BenchHeading& heading, const CycleReport& report);

@@ -11,6 +11,7 @@
 #include "octet/cli/synth/presets.h"
 #include "octet/cli/synth/recipe.h"
 #include "octet/kernels/ops.h"
+#include "octet/models/weight_loader.h"
 #include "octet/sampling/sampling_params.h"
 #include "octet/speculation/proposal.h"
 
@@ -27,6 +28,9 @@ struct PairOptions {
   int threads = 0;          // 0: all usable CPUs
   std::string isa;          // empty: the best the CPU has
   KvType kv_type = KvType::kBF16;
+  std::optional<int64_t> memory_limit;    // bytes; nullopt: none
+  TablePlace tables = TablePlace::kFile;  // kMemory: nothing is read from files after loading
+  bool lock_memory = false;
   std::optional<float> embedding_scale;  // nullopt: from the file, else stored, else measured
 };
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/base/process_memory.h"
 #include "octet/cli/embedding_scale.h"
 #include "octet/cli/terminal.h"
 #include "octet/formats/open_checkpoint.h"
@@ -38,19 +39,19 @@ void require_architecture(
   }
 }
 
-int64_t choose_context(int64_t asked, const TargetShape& shape, const std::string& path) {
-  if (asked > shape.context_length) {
+int64_t choose_context(int64_t asked, const Gemma4Config& config, const std::string& path) {
+  if (asked > config.context_length) {
     throw Error(
         ErrorKind::kInvalidArgument,
         fmt::format(
             "-c {} is more than the {} positions of {}; ask for less",
             asked,
-            shape.context_length,
+            config.context_length,
             path
         )
     );
   }
-  return asked > 0 ? asked : std::min(kDefaultContext, shape.context_length);
+  return asked > 0 ? asked : std::min(kDefaultContext, config.context_length);
 }
 
 LoadProgress show_in(Progress& progress, std::string_view what) {
@@ -74,11 +75,10 @@ std::unique_ptr<DraftModel> load_draft_model(const PairOptions& options, Pair& p
   drafter_options.kv_type = options.kv_type;
   drafter_options.progress = show_in(progress, "drafter");
   auto model = load_drafter(pair.draft_checkpoint, *pair.ops, *pair.target, drafter_options);
-  pair.draft_memory = model->memory();
   return model;
 }
 
-Pair load_pair(const PairOptions& options, std::unique_ptr<Ops> ops) {
+Pair load_pair(const PairOptions& options, PairNeeds needs) {
   const auto start = std::chrono::steady_clock::now();
   if (options.embedding_scale && options.draft_model.empty()) {
     throw Error(
@@ -88,8 +88,9 @@ Pair load_pair(const PairOptions& options, std::unique_ptr<Ops> ops) {
   }
   Pair pair;
   pair.kv_type = options.kv_type;
-  pair.ops = ops != nullptr ? std::move(ops)
-                            : make_cpu_ops({.threads = options.threads, .isa = options.isa});
+  pair.tables = options.tables;
+  pair.ops = needs.ops != nullptr ? std::move(needs.ops)
+                                  : make_cpu_ops({.threads = options.threads, .isa = options.isa});
   pair.target_checkpoint = open_checkpoint(options.model);
   require_architecture(*pair.target_checkpoint, "gemma4", "-m");
   if (!options.draft_model.empty()) {
@@ -97,23 +98,58 @@ Pair load_pair(const PairOptions& options, std::unique_ptr<Ops> ops) {
     require_architecture(*pair.draft_checkpoint, "dflash", "-md");
   }
   pair.tokenizer = load_tokenizer(*pair.target_checkpoint);
+  const Gemma4Config config = read_gemma4_config(*pair.target_checkpoint);
+  pair.context = choose_context(options.context, config, options.model);
+  pair.program_bytes = resident_anonymous_bytes();
+  if (needs.cache_positions.empty()) {
+    needs.cache_positions = {pair.context};
+  }
+  check_memory_limit(
+      options,
+      {pair.target_checkpoint.get(),
+       pair.draft_checkpoint.get(),
+       needs.cache_positions,
+       config.vocabulary,
+       pair.program_bytes},
+      *pair.ops
+  );
   {
     Progress progress(true);
     TargetOptions target_options;
+    target_options.tables = options.tables;
     target_options.progress = show_in(progress, "target");
     pair.target = load_target(pair.target_checkpoint, *pair.ops, target_options);
   }
-  pair.context = choose_context(options.context, pair.target->shape(), options.model);
   DrafterInputs inputs;
   if (pair.draft_checkpoint != nullptr) {
     inputs.draft_model = load_draft_model(options, pair);
+    pair.draft_model = inputs.draft_model.get();
     pair.drafter = new_drafter("dflash", *pair.target, std::move(inputs));
   } else {
     pair.drafter = new_drafter("none", *pair.target, std::move(inputs));
   }
+  if (options.lock_memory) {
+    lock_process_memory();
+  }
   pair.load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return pair;
+}
+
+MemoryFigures memory_figures(const Pair& pair) {
+  const ModelMemory target = pair.target->memory();
+  const ModelMemory draft =
+      pair.draft_model != nullptr ? pair.draft_model->memory() : ModelMemory();
+  MemoryFigures figures;
+  figures.weights_bytes = target.weights_bytes;
+  figures.drafter_bytes = draft.weights_bytes;
+  figures.kv_type = pair.kv_type;
+  figures.scratch_bytes = target.scratch_bytes + draft.scratch_bytes + pair.ops->scratch_bytes();
+  figures.program_bytes = pair.program_bytes;
+  figures.tables_bytes = target.tables_bytes;
+  figures.tables_in_memory = pair.tables == TablePlace::kMemory;
+  figures.peak_resident_bytes = peak_resident_bytes();
+  return figures;
 }
 
 }  // namespace octet::cli

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "octet/cli/memory_figures.h"
 #include "octet/cli/options.h"
 #include "octet/engine/generator.h"
 #include "octet/kernels/ops.h"
@@ -26,10 +28,12 @@ struct Pair {
   std::unique_ptr<Ops> ops;
   std::unique_ptr<TargetModel> target;
   std::unique_ptr<Drafter> drafter;
-  ModelMemory draft_memory;
+  const DraftModel* draft_model = nullptr;  // inside `drafter`; null without a drafter file
   std::string embedding_scale;  // the value and where it came from; empty without a drafter file
   int64_t context = 0;
   KvType kv_type = KvType::kBF16;
+  TablePlace tables = TablePlace::kFile;
+  int64_t program_bytes = 0;  // resident before weights were loaded
   double load_seconds = 0.0;
 
   GeneratorOptions generator_options() const {
@@ -37,9 +41,16 @@ struct Pair {
   }
 };
 
-/// Throws Error for anything that does not open, load or fit together. `ops`: the backend to use
-/// instead of the one that the options name.
-Pair load_pair(const PairOptions& options, std::unique_ptr<Ops> ops = nullptr);
+/// How a command departs from the common case.
+struct PairNeeds {
+  std::unique_ptr<Ops> ops;              // the backend to use instead of the one that options name
+  std::vector<int64_t> cache_positions;  // of the caches that live at a time; empty: one context
+};
+
+/// Throws Error for anything that does not open, load, fit together or fit into memory.
+Pair load_pair(const PairOptions& options, PairNeeds needs = {});
+/// All but the bytes of caches.
+MemoryFigures memory_figures(const Pair& pair);
 
 /// The drafter's model alone, with the scale that load_pair would take. For commands that make
 /// drafters of their own.

@@ -288,15 +288,10 @@ void Replier::compare(const GenerateRequest& request) {
 }
 
 MemoryFigures Replier::memory() const {
-  const ModelMemory target = pair_.target->memory();
-  return {
-      .weights_bytes = target.weights_bytes,
-      .tables_bytes = target.tables_bytes,
-      .cache_bytes = generator_.cache_bytes(),
-      .drafter_bytes = pair_.draft_memory.weights_bytes,
-      .scratch_bytes = target.scratch_bytes + pair_.draft_memory.scratch_bytes,
-      .peak_resident_bytes = peak_resident_bytes(),
-  };
+  MemoryFigures figures = memory_figures(pair_);
+  figures.kv_bytes = generator_.kv_bytes();
+  figures.draft_context_bytes = generator_.draft_context_bytes();
+  return figures;
 }
 
 void print_summary(const Pair& pair, const Replier& replier, const TextStream& stream) {

@@ -1,7 +1,6 @@
 #include "octet/cli/statistics.h"
 
 #include <string_view>
-#include <sys/resource.h>
 #include <vector>
 
 #include <fmt/format.h>
@@ -134,12 +133,6 @@ double Statistics::tokens_per_second() const {
   return ratio(1000.0 * static_cast<double>(acceptance.published), times.decode_ms);
 }
 
-int64_t peak_resident_bytes() {
-  struct rusage usage {};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
-}
-
 std::string summary_text(
     const Statistics& statistics, const MemoryFigures& memory, const SummaryNotes& notes
 ) {
@@ -182,17 +175,7 @@ std::string summary_text(
   if (!notes.embedding_scale.empty()) {
     out += fmt::format("  drafter       embedding scale {}\n", notes.embedding_scale);
   }
-  out += fmt::format(
-      "  memory        weights {}, drafter {}, K/V and draft context {}, scratch {}, tables {} "
-      "(read in place); "
-      "peak resident {}\n",
-      format_bytes(memory.weights_bytes),
-      format_bytes(memory.drafter_bytes),
-      format_bytes(memory.cache_bytes),
-      format_bytes(memory.scratch_bytes),
-      format_bytes(memory.tables_bytes),
-      format_bytes(memory.peak_resident_bytes)
-  );
+  out += fmt::format("  memory        {}\n", memory_text(memory));
   out += fmt::format("  machine       {}\n", notes.backend);
   return out;
 }
@@ -225,12 +208,7 @@ void write_statistics(JsonWriter& json, const Statistics& statistics, const Memo
     json.member("drafted_tokens_per_second", comparison.drafted_tokens_per_second());
     json.member("same_text", comparison.identical).end_object();
   }
-  json.key("memory").begin_object();
-  json.member("weights_bytes", memory.weights_bytes).member("drafter_bytes", memory.drafter_bytes);
-  json.member("cache_bytes", memory.cache_bytes).member("scratch_bytes", memory.scratch_bytes);
-  json.member("tables_bytes", memory.tables_bytes)
-      .member("peak_resident_bytes", memory.peak_resident_bytes);
-  json.end_object();
+  write_memory(json, memory);
 }
 
 }  // namespace octet::cli

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "octet/cli/json_writer.h"
+#include "octet/cli/memory_figures.h"
 #include "octet/engine/acceptance_statistics.h"
 #include "octet/engine/generator.h"
 
@@ -39,18 +40,6 @@ struct Statistics {
   void add(const GenerateResult& result);
   double tokens_per_second() const;
 };
-
-struct MemoryFigures {
-  int64_t weights_bytes = 0;
-  int64_t tables_bytes = 0;
-  int64_t cache_bytes = 0;  // K/V of the target and context of the drafter
-  int64_t drafter_bytes = 0;
-  int64_t scratch_bytes = 0;
-  int64_t peak_resident_bytes = 0;
-};
-
-/// Largest resident size of this process so far.
-int64_t peak_resident_bytes();
 
 struct SummaryNotes {
   std::string sampling;

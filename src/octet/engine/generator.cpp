@@ -226,8 +226,12 @@ int64_t Generator::context_length() const {
   return state_->context_length;
 }
 
-int64_t Generator::cache_bytes() const {
-  return state_->sequence.cache->bytes() + state_->sequence.draft_state->bytes();
+int64_t Generator::kv_bytes() const {
+  return state_->sequence.cache->bytes();
+}
+
+int64_t Generator::draft_context_bytes() const {
+  return state_->sequence.draft_state->bytes();
 }
 
 double GenerateResult::tokens_per_second() const {

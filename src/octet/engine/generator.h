@@ -100,7 +100,8 @@ class Generator {
   void reset();
 
   int64_t context_length() const;
-  int64_t cache_bytes() const;  // K/V of the target and the state of the drafter
+  int64_t kv_bytes() const;             // keys and values of the target
+  int64_t draft_context_bytes() const;  // what the drafter keeps of the text
 
  private:
   struct State;

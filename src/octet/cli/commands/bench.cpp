@@ -1,4 +1,5 @@
 // octet bench cycle: what the parts of a verify cycle cost here and now, each beside its floor.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -6,11 +7,12 @@
 #include <memory>
 #include <optional>
 #include <regex.h>
-#include <sys/resource.h>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/base/process_memory.h"
 #include "octet/base/thread_pool.h"
 #include "octet/bench/cycle_bench.h"
 #include "octet/bench/machine_probe.h"
@@ -23,12 +25,6 @@
 
 namespace octet::cli {
 namespace {
-
-int64_t peak_resident_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return int64_t{usage.ru_maxrss} * 1024;
-}
 
 /// The number in the first group of a POSIX extended regular expression, where it matches `text`.
 std::optional<double> captured_number(const std::string& pattern, const std::string& text) {
@@ -129,28 +125,40 @@ int bench(const BenchArguments& arguments) {
       make_cpu_ops({.threads = arguments.pair.threads, .isa = arguments.pair.isa});
   auto profiler_owner = std::make_unique<ProfilingOps>(std::move(backend));
   ProfilingOps& profiler = *profiler_owner;
-  Pair pair = load_pair(arguments.pair, std::move(profiler_owner));
+  PairNeeds needs = {std::move(profiler_owner), arguments.contexts};
+  if (!arguments.prompts.empty()) {
+    needs.cache_positions.push_back(
+        *std::max_element(arguments.prompts.begin(), arguments.prompts.end())
+    );
+  }
+  Pair pair = load_pair(arguments.pair, std::move(needs));
   std::unique_ptr<DraftModel> drafter;
   if (pair.draft_checkpoint != nullptr) {
     pair.drafter.reset();  // the bench calls the draft model itself
     drafter = load_draft_model(arguments.pair, pair);
+    pair.draft_model = drafter.get();
   }
   const int threads =
       arguments.pair.threads > 0 ? arguments.pair.threads : ThreadPool::usable_cpus();
   ThreadPool pool(threads);
+  const int64_t peak_before_probe = peak_resident_bytes();
   MachineProbe probe(cpu::choose_table(arguments.pair.isa).probe, pool);
   Progress progress(!arguments.json);
   const CycleBenchOptions options = bench_options(arguments, pair, progress);
   const CycleReport report =
       run_cycle_bench({*pair.target, drafter.get(), probe, profiler}, options);
   progress.clear();
+  MemoryFigures memory = memory_figures(pair);
+  memory.kv_bytes = report.kv_bytes;
+  memory.draft_context_bytes = report.draft_context_bytes;
+  // The probe's buffer stays resident from its construction on.
+  memory.peak_resident_bytes =
+      std::max(peak_before_probe, memory.peak_resident_bytes - probe.buffer_bytes());
   const BenchHeading heading = {
       .model = arguments.pair.model,
       .draft_model = arguments.pair.draft_model,
       .backend = fmt::format("{}, {} threads", profiler.name(), threads),
-      .target_memory = pair.target->memory(),
-      .draft_memory = drafter != nullptr ? drafter->memory() : ModelMemory{},
-      .peak_resident_bytes = peak_resident_bytes()};
+      .memory = memory};
   fmt::print("{}\n", arguments.json ? bench_json(heading, report) : bench_table(heading, report));
   return 0;
 }

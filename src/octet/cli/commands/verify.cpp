@@ -46,6 +46,8 @@ struct Totals {
   int64_t tokens = 0;
   int64_t drafted = 0;
   int64_t accepted = 0;
+  int64_t kv_bytes = 0;  // most of one run
+  int64_t draft_context_bytes = 0;
 };
 
 class Prover {
@@ -122,6 +124,9 @@ class Prover {
       totals_.tokens += static_cast<int64_t>(result.tokens.size());
       totals_.drafted += result.acceptance.drafted;
       totals_.accepted += result.acceptance.accepted;
+      totals_.kv_bytes = std::max(totals_.kv_bytes, generator.kv_bytes());
+      totals_.draft_context_bytes =
+          std::max(totals_.draft_context_bytes, generator.draft_context_bytes());
       if (result.tokens != reference.tokens || result.text != reference.text) {
         return describe(name, block, request, reference, result);
       }
@@ -202,7 +207,9 @@ void print_difference(const Difference& difference) {
   );
 }
 
-void print_json(const Totals& totals, const std::optional<Difference>& difference) {
+void print_json(
+    const Totals& totals, const std::optional<Difference>& difference, const MemoryFigures& memory
+) {
   JsonWriter json;
   json.begin_object().member("identical", !difference.has_value());
   json.member("prompts", totals.prompts)
@@ -220,6 +227,7 @@ void print_json(const Totals& totals, const std::optional<Difference>& differenc
     json.member("margin", static_cast<double>(difference->margin));
     json.member("plain", difference->plain).member("drafted", difference->drafted).end_object();
   }
+  write_memory(json, memory);
   json.end_object();
   fmt::print("{}\n", json.text());
 }
@@ -255,15 +263,18 @@ int verify(const VerifyArguments& arguments) {
         )
     );
   }
+  MemoryFigures memory = memory_figures(pair);
+  memory.kv_bytes = totals.kv_bytes;
+  memory.draft_context_bytes = totals.draft_context_bytes;
   if (arguments.json) {
-    print_json(totals, difference);
+    print_json(totals, difference, memory);
   } else if (difference) {
     print_difference(*difference);
   } else {
     fmt::print(
         "identical: {} prompts at each of {} temperatures, drafters {}, block lengths 1 to {}\n"
         "  {} runs, {} tokens, {} of {} drafts accepted; {} prompts skipped as longer than the "
-        "context\n",
+        "context\n  memory: {}\n",
         totals.prompts / static_cast<int64_t>(arguments.temperatures.size()),
         arguments.temperatures.size(),
         fmt::join(drafters, ", "),
@@ -272,7 +283,8 @@ int verify(const VerifyArguments& arguments) {
         totals.tokens,
         totals.accepted,
         totals.drafted,
-        totals.skipped / static_cast<int64_t>(arguments.temperatures.size())
+        totals.skipped / static_cast<int64_t>(arguments.temperatures.size()),
+        memory_text(memory)
     );
   }
   return difference ? kExitDifferent : 0;
