@@ -40,7 +40,7 @@ struct Bf16Rows {
   /// Columns [column, column + 32) of four keys: vector i, lane 4 k + j is place 4 i + j (as in
   /// pack_query) of key k.
   static void load_keys(
-      const std::byte* const (&rows)[4], int64_t, int64_t column, Floats (&quads)[8]
+      const std::byte* const (&rows)[4], int64_t /*width*/, int64_t column, Floats (&quads)[8]
   ) {
     Floats words[4];
     for (int key = 0; key < 4; ++key) {
@@ -54,7 +54,9 @@ struct Bf16Rows {
   }
 
   /// Columns [column, column + 32) of one value.
-  static void load(const std::byte* row, int64_t, int64_t column, Floats& first, Floats& second) {
+  static void load(
+      const std::byte* row, int64_t /*width*/, int64_t column, Floats& first, Floats& second
+  ) {
     const Floats words = L::load(reinterpret_cast<const float*>(row) + column / 2);
     first = L::even(words);
     second = L::odd(words);
@@ -97,7 +99,9 @@ template <class L>
 struct ReadF32 {
   using Floats = typename L::Floats;
   static constexpr int64_t row_bytes(int64_t width) { return 4 * width; }
-  static void load(const std::byte* row, int64_t, int64_t column, Floats& first, Floats& second) {
+  static void load(
+      const std::byte* row, int64_t /*width*/, int64_t column, Floats& first, Floats& second
+  ) {
     const float* from = reinterpret_cast<const float*>(row) + column;
     first = L::load(from);
     second = L::load(from + 16);
