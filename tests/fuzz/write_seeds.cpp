@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "support/chat_seeds.h"
 #include "support/format_seeds.h"
 
 int main(int argc, char** argv) {
@@ -13,7 +14,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::filesystem::path root(argv[1]);
-  for (const auto& [target, seeds] : octet::test::format_seeds()) {
+  auto all = octet::test::format_seeds();
+  all.merge(octet::test::chat_seeds());
+  for (const auto& [target, seeds] : all) {
     std::filesystem::create_directories(root / target);
     for (size_t i = 0; i < seeds.size(); ++i) {
       std::ofstream(root / target / ("seed-" + std::to_string(i)), std::ios::binary) << seeds[i];

@@ -57,13 +57,17 @@ class ReplyReader {
  private:
   void take(const ReplyEvent& event, std::vector<ReplyDelta>& deltas);
   void take_call(const ReplyEvent& event, std::vector<ReplyDelta>& deltas);
-  void end_call(bool complete, std::vector<ReplyDelta>& deltas);
+  void show_call(const std::string& text, std::string arguments, std::vector<ReplyDelta>& deltas);
+  void end_call(bool closed, std::vector<ReplyDelta>& deltas);
+
+  enum class Shown { kNothing, kCall, kSpeech };
 
   std::vector<std::string> tool_names_;
   ReplyParser parser_;
   std::vector<ReplyEvent> events_;
   ToolCallParser call_;
   bool in_call_ = false;
+  Shown shown_ = Shown::kNothing;  // of the call
   int calls_ = 0;
 };
 

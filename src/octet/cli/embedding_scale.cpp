@@ -13,7 +13,7 @@
 #include "octet/engine/calibrate_embedding_scale.h"
 #include "octet/formats/atomic_file.h"
 #include "octet/formats/json_value.h"
-#include "octet/text/chat_format.h"
+#include "octet/chat/chat_format.h"
 
 namespace octet::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "octet/cli/statistics.h"
 #include "octet/cli/terminal.h"
 #include "octet/engine/generator.h"
-#include "octet/text/chat_format.h"
+#include "octet/chat/chat_format.h"
 
 namespace octet::cli {
 

@@ -55,6 +55,11 @@ void ReplyParser::finish(std::vector<ReplyEvent>& events) {
 
 void ReplyParser::push_control(TokenId token, std::vector<ReplyEvent>& events) {
   const ChatTokens& tokens = tokenizer_->chat_tokens();
+  const bool opens = token == tokens.channel_open || token == tokens.tool_call_open;
+  if (opens && state_ == State::kToolCall) {
+    enter(State::kSpeech, events);
+    events.push_back({.part = ReplyPart::kToolCall, .text = {}, .broken = true});
+  }
   if (token == tokens.channel_open) {
     enter(State::kLabel, events);
   } else if (token == tokens.tool_call_open) {

@@ -27,6 +27,7 @@ struct ReplyEvent {
   ReplyPart part = ReplyPart::kSpeech;
   std::string text;       // may be empty when complete
   bool complete = false;  // this thought or tool call has ended properly; never set for speech
+  bool broken = false;    // this tool call was cut off by another control token; text is empty
 };
 
 class ReplyParser {

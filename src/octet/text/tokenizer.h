@@ -1,5 +1,5 @@
 // The Gemma 4 tokenizer: text to token ids and back. BPE by merge rank over raw UTF-8 with U+2581
-// for space and byte tokens for characters that have no piece. Not for chat grammar (chat_format.h)
+// for space and byte tokens for characters that have no piece. Not for chat grammar (octet/chat)
 // and not for streams (stream_decoder.h). Invariants: decode(encode(x)) == x for every byte string
 // x, except that U+2581 comes back as a space (the vocabulary has one piece for both); untrusted
 // text never becomes a control token. Time is linear in practice: text is cut wherever no piece of

@@ -24,7 +24,11 @@ constexpr const char* kHelp =
 class Conversation {
  public:
   Conversation(Pair& pair, const ReplyOptions& options)
-      : pair_(pair), options_(options), replier_(pair, options), stream_(options.marks) {
+      : pair_(pair),
+        options_(options),
+        template_(load_chat_template(*pair.target_checkpoint)),
+        replier_(pair, options),
+        stream_(options.marks) {
     reset();
   }
 
@@ -40,7 +44,7 @@ class Conversation {
     const InterruptGuard interrupt;
     try {
       Reply reply = replier_.reply(
-          encode_chat(*pair_.tokenizer, messages_, chat_options(options_)),
+          encode_chat(template_, *pair_.tokenizer, messages_, chat_options(options_)),
           &stream_,
           interrupt.flag()
       );
@@ -57,6 +61,7 @@ class Conversation {
  private:
   Pair& pair_;
   const ReplyOptions& options_;
+  ChatTemplate template_;
   Replier replier_;
   TextStream stream_;
   std::vector<ChatMessage> messages_;

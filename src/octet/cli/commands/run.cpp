@@ -36,8 +36,9 @@ std::string read_prompt(const RunArguments& arguments) {
 }
 
 std::vector<TokenId> encode_prompt(
-    const RunArguments& arguments, const Tokenizer& tokenizer, const std::string& text
+    const RunArguments& arguments, const Pair& pair, const std::string& text
 ) {
+  const Tokenizer& tokenizer = *pair.tokenizer;
   if (arguments.raw) {
     if (!arguments.reply.system.empty()) {
       throw Error(
@@ -54,7 +55,12 @@ std::vector<TokenId> encode_prompt(
     messages.push_back({ChatRole::kSystem, arguments.reply.system});
   }
   messages.push_back({ChatRole::kUser, text});
-  return encode_chat(tokenizer, messages, chat_options(arguments.reply));
+  return encode_chat(
+      load_chat_template(*pair.target_checkpoint),
+      tokenizer,
+      messages,
+      chat_options(arguments.reply)
+  );
 }
 
 void write_sampling(JsonWriter& json, const SamplingParams& sampling) {
@@ -126,7 +132,7 @@ int run(const RunArguments& arguments) {
   }
   const std::string text = read_prompt(arguments);
   Pair pair = load_pair(arguments.pair);
-  const std::vector<TokenId> prompt = encode_prompt(arguments, *pair.tokenizer, text);
+  const std::vector<TokenId> prompt = encode_prompt(arguments, pair, text);
   Replier replier(pair, arguments.reply);
   TextStream stream(arguments.reply.marks);
   const InterruptGuard interrupt;

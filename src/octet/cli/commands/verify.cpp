@@ -19,7 +19,7 @@
 #include "octet/cli/terminal.h"
 #include "octet/engine/generator.h"
 #include "octet/speculation/drafters/drafter_list.h"
-#include "octet/text/chat_format.h"
+#include "octet/chat/chat_format.h"
 
 namespace octet::cli {
 namespace {

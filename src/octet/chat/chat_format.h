@@ -1,6 +1,5 @@
-// The turn grammar of Gemma 4 as Nemotron 3.5 Bolt uses it, built in: messages to a prompt. Not a
-// template engine and no tools; text only. Invariant: what a caller says is always in plain spans,
-// so it can never become a control token; control tokens come from this file alone.
+// Conversations of plain texts to prompts, for the program's own commands: who spoke and what,
+// without tools. Not for requests in JSON (chat_template.h), which does the work here too.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "octet/base/token.h"
+#include "octet/chat/chat_template.h"
 #include "octet/text/tokenizer.h"
 
 namespace octet {
@@ -32,14 +32,25 @@ struct ChatOptions {
   bool open_reply = true;
 };
 
-/// The prompt as spans, from "<bos>" on. Texts are trimmed. Throws Error(kInvalidArgument) when a
-/// system message is not the first.
+/// The prompt as spans, control tokens apart from what was said. Throws Error(kInvalidArgument) for
+/// what the template refuses, such as a system message that is not the first.
 std::vector<TextSpan> format_chat(
-    std::span<const ChatMessage> messages, const ChatOptions& options
+    const ChatTemplate& chat,
+    const Tokenizer& tokenizer,
+    std::span<const ChatMessage> messages,
+    const ChatOptions& options
 );
 
-/// The prompt as ids, with exactly one BOS at the start. Throws Error(kUnsupported) when the
-/// vocabulary lacks a token of the turn grammar.
+/// The prompt as ids, with exactly one BOS at the start.
+std::vector<TokenId> encode_chat(
+    const ChatTemplate& chat,
+    const Tokenizer& tokenizer,
+    std::span<const ChatMessage> messages,
+    const ChatOptions& options
+);
+
+/// The same with the built-in template for Bolt. Throws Error(kUnsupported) when the vocabulary
+/// lacks a token of the turn grammar.
 std::vector<TokenId> encode_chat(
     const Tokenizer& tokenizer, std::span<const ChatMessage> messages, const ChatOptions& options
 );
