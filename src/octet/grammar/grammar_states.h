@@ -67,7 +67,7 @@ class GrammarStates {
     std::vector<Place> places;
     bool may_end = false;
     bool has_tokens = false;
-    std::vector<StateId> next;  // by byte class; empty until asked for
+    std::vector<StateId> next = {};  // by byte class; empty until asked for
   };
   struct PlacesHash {
     size_t operator()(const std::vector<Place>& places) const;
