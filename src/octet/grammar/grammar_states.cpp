@@ -152,7 +152,9 @@ StateId GrammarStates::state_of(std::vector<Place> work) {
   }
   const auto id = static_cast<StateId>(states_.size());
   same.push_back(id);
-  State state = {.places = std::move(places), .may_end = may_end};
+  State state;
+  state.places = std::move(places);
+  state.may_end = may_end;
   state.has_tokens = std::any_of(state.places.begin(), state.places.end(), [&](const Place& place) {
     return !automaton_->node(place.node).tokens.empty();
   });
