@@ -6,6 +6,7 @@
 
 #include "octet/base/error.h"
 #include "octet/cli/arguments.h"
+#include "octet/cli/memory_figures.h"
 
 namespace octet::cli {
 namespace {
