@@ -54,9 +54,12 @@ std::vector<TokenId> walk(Matcher& matcher, Random& random, int eager) {
     }
     TokenId token = tokens[random() % tokens.size()];
     if (i >= eager) {
-      for (const char* closing : {"\"", "}", "]", ")"}) {
+      for (const char* closing : {"<channel|>", "\"", "}", "]"}) {
         const TokenId end = tokenizer->find(closing);
-        token = std::find(tokens.begin(), tokens.end(), end) != tokens.end() ? end : token;
+        if (std::find(tokens.begin(), tokens.end(), end) != tokens.end()) {
+          token = end;
+          break;
+        }
       }
     }
     EXPECT_TRUE(matcher.accept(token));

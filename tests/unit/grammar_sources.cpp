@@ -223,10 +223,10 @@ TEST(Grammar, Regexes) {
 }
 
 TEST(Grammar, Ebnf) {
-  const char* sums = R"(root ::= sum  # a comment
+  const char* sums = R"ebnf(root ::= sum  # a comment
     sum ::= product ("+" product)*
     product ::= [0-9]{1,3} | "(" sum ")"
-  )";
+  )ebnf";
   EXPECT_EQ(ebnf(sums, "1+(22+3)"), "yes");
   EXPECT_EQ(ebnf(sums, "1+("), "open");
   EXPECT_EQ(ebnf(sums, "1++"), "no");

@@ -52,8 +52,21 @@ void Matcher::apply(std::span<float> logits) const {
   std::vector<uint64_t> words((logits.size() + 63) / 64);
   fill_mask(words);
   constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-  for (size_t i = 0; i < logits.size(); ++i) {
-    logits[i] = ((words[i / 64] >> (i % 64)) & 1U) != 0 ? logits[i] : kForbidden;
+  for (size_t word = 0; word < words.size(); ++word) {
+    // Most words forbid or allow all of their tokens.
+    const size_t begin = word * 64;
+    const size_t end = std::min(begin + 64, logits.size());
+    if (words[word] == 0) {
+      std::fill(
+          logits.begin() + static_cast<std::ptrdiff_t>(begin),
+          logits.begin() + static_cast<std::ptrdiff_t>(end),
+          kForbidden
+      );
+    } else if (words[word] != ~uint64_t{0}) {
+      for (size_t i = begin; i < end; ++i) {
+        logits[i] = ((words[word] >> (i - begin)) & 1U) != 0 ? logits[i] : kForbidden;
+      }
+    }
   }
 }
 
