@@ -81,7 +81,6 @@ void CpuAttend::attend(
   if (units_.empty()) {
     return;
   }
-  pack_queries(call, segments);
   const auto enough = static_cast<size_t>(kUnitsPerThread * pool_.threads());
   if (pool_.threads() == 1 || call.inline_only || units_.size() >= enough) {
     run_whole_units(call);
@@ -91,24 +90,26 @@ void CpuAttend::attend(
 }
 
 int64_t CpuAttend::scratch_bytes() const {
-  int64_t bytes = packed_.bytes() + states_.bytes();
+  int64_t bytes = states_.bytes();
   for (const ThreadScratch& scratch : threads_) {
-    bytes += scratch.scores.bytes() + scratch.staged.bytes() + scratch.states.bytes();
+    bytes += scratch.packed.bytes() + scratch.scores.bytes() + scratch.staged.bytes() +
+             scratch.states.bytes();
   }
   return bytes;
 }
 
 void CpuAttend::plan(Call& call, std::span<const AttendSegment> segments) {
   units_.clear();
-  int64_t packed_query = 0;
+  for (ThreadScratch& scratch : threads_) {
+    scratch.packed_unit = nullptr;
+  }
   int64_t work = 0;
   for (const AttendSegment& segment : segments) {
     if (segment.ranges.empty()) {
       continue;
     }
     call.width = attend_width(segment.kv.head_dim);
-    add_units(call, segment, packed_query);
-    packed_query += static_cast<int64_t>(segment.ranges.size()) * call.heads;
+    add_units(call, segment);
     for (const KeyRange& range : segment.ranges) {
       work += (range.end - range.begin) * call.heads * segment.kv.head_dim * 2;
     }
@@ -120,7 +121,7 @@ void CpuAttend::plan(Call& call, std::span<const AttendSegment> segments) {
   }
 }
 
-void CpuAttend::add_units(const Call& call, const AttendSegment& segment, int64_t packed_query) {
+void CpuAttend::add_units(const Call& call, const AttendSegment& segment) {
   const int64_t heads = call.heads / segment.kv.kv_heads;
   const auto rows = static_cast<int64_t>(segment.ranges.size());
   const int64_t most_rows = std::max<int64_t>(1, kUnitQueries / heads);
@@ -133,7 +134,6 @@ void CpuAttend::add_units(const Call& call, const AttendSegment& segment, int64_
       unit.first_row = rows * tile / tiles;
       unit.rows = rows * (tile + 1) / tiles - unit.first_row;
       unit.heads = heads;
-      unit.packed_query = packed_query + (kv_head * rows + unit.first_row) * heads;
       const KeyRange keys = united(segment.ranges.subspan(
           static_cast<size_t>(unit.first_row), static_cast<size_t>(unit.rows)
       ));
@@ -144,25 +144,27 @@ void CpuAttend::add_units(const Call& call, const AttendSegment& segment, int64_
   }
 }
 
-void CpuAttend::pack_queries(const Call& call, std::span<const AttendSegment> segments) {
-  int64_t queries = 0;
-  for (const AttendSegment& segment : segments) {
-    queries += static_cast<int64_t>(segment.ranges.size()) * call.heads;
+/// Each thread packs the queries of the unit that it works on: cheaper than a meeting of all
+/// threads, and the packed queries are in its own caches.
+const float* CpuAttend::packed_queries(const Call& call, const Unit& unit, ThreadScratch& scratch)
+    const {
+  const int64_t count = unit.padded_queries();
+  float* packed = scratch.packed.floats(count * call.width);
+  if (scratch.packed_unit == &unit) {
+    return packed;
   }
-  float* packed = packed_.floats((queries + kAttendQueryMultiple - 1) * call.width);
-  std::fill_n(packed + queries * call.width, (kAttendQueryMultiple - 1) * call.width, 0.0F);
-  share(call, static_cast<int64_t>(units_.size()), [&](int64_t task, int) {
-    const Unit& unit = units_[static_cast<size_t>(task)];
-    const KvView& kv = unit.segment->kv;
-    float* to = packed + unit.packed_query * call.width;
-    for (int64_t r = 0; r < unit.rows; ++r) {
-      const float* row = call.q.row(unit.segment->first_row + unit.first_row + r) +
-                         unit.kv_head * unit.heads * kv.head_dim;
-      for (int64_t h = 0; h < unit.heads; ++h, to += call.width) {
-        kernels_.attend_pack(row + h * kv.head_dim, call.scale, kv.type, kv.head_dim, to);
-      }
+  scratch.packed_unit = &unit;
+  const KvView& kv = unit.segment->kv;
+  float* to = packed;
+  for (int64_t r = 0; r < unit.rows; ++r) {
+    const float* row = call.q.row(unit.segment->first_row + unit.first_row + r) +
+                       unit.kv_head * unit.heads * kv.head_dim;
+    for (int64_t h = 0; h < unit.heads; ++h, to += call.width) {
+      kernels_.attend_pack(row + h * kv.head_dim, call.scale, kv.type, kv.head_dim, to);
     }
-  });
+  }
+  std::fill(to, packed + count * call.width, 0.0F);
+  return packed;
 }
 
 void CpuAttend::run_whole_units(const Call& call) {
@@ -207,23 +209,30 @@ void CpuAttend::run_split_units(const Call& call) {
     std::fill_n(state_of(unit).sum, units_[static_cast<size_t>(unit)].padded_queries(), 0.0F);
   }
   for (int64_t first = 0; first < most_groups; first += wave) {
+    for (Unit& unit : units_) {
+      unit.missing_groups = std::min(wave, unit.last_group - unit.first_group - first);
+    }
     share(call, units * wave, [&](int64_t task, int thread) {
-      const Unit& unit = units_[static_cast<size_t>(task / wave)];
+      const int64_t index = task / wave;
+      Unit& unit = units_[static_cast<size_t>(index)];
       const int64_t group = unit.first_group + first + task % wave;
-      if (group < unit.last_group) {
-        attend_group(call, unit, group, thread, group_state(task / wave, task % wave));
+      if (group >= unit.last_group) {
+        return;
       }
-    });
-    share(call, units, [&](int64_t task, int) {
-      const Unit& unit = units_[static_cast<size_t>(task)];
+      attend_group(call, unit, group, thread, group_state(index, task % wave));
+      // Whoever computes a unit's last group of the wave merges them all.
+      const std::atomic_ref<int64_t> missing(unit.missing_groups);
+      if (missing.fetch_sub(1, std::memory_order_acq_rel) > 1) {
+        return;
+      }
       const int64_t groups = std::min(wave, unit.last_group - unit.first_group - first);
-      for (int64_t index = 0; index < groups; ++index) {
+      for (int64_t g = 0; g < groups; ++g) {
         kernels_.attend_merge(
-            state_of(task), group_state(task, index), unit.padded_queries(), call.width
+            state_of(index), group_state(index, g), unit.padded_queries(), call.width
         );
       }
-      if (first + wave >= most_groups) {
-        finish(call, unit, state_of(task));
+      if (unit.first_group + first + groups == unit.last_group) {
+        finish(call, unit, state_of(index));
       }
     });
   }
@@ -245,7 +254,7 @@ void CpuAttend::attend_group(
   }
   const int64_t head_bytes = kv.capacity * kv_row_bytes(kv.type, kv.head_dim);
   AttendTile tile;
-  tile.queries = packed_.data() + unit.packed_query * call.width;
+  tile.queries = packed_queries(call, unit, scratch);
   tile.count = count;
   tile.ranges = scratch.ranges.data();
   tile.keys = kv.keys + unit.kv_head * head_bytes;

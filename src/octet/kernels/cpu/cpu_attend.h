@@ -36,10 +36,10 @@ class CpuAttend {
     int kv_head = 0;
     int64_t first_row = 0;  // in the segment
     int64_t rows = 0;
-    int64_t heads = 0;         // query heads of a kv head
-    int64_t packed_query = 0;  // index of its first packed query
+    int64_t heads = 0;  // query heads of a kv head
     int64_t first_group = 0;
-    int64_t last_group = 0;  // one past
+    int64_t last_group = 0;      // one past
+    int64_t missing_groups = 0;  // of the present wave, while units are split
 
     int64_t queries() const { return rows * heads; }
     int64_t padded_queries() const;
@@ -54,6 +54,8 @@ class CpuAttend {
     bool inline_only = false;  // too little work to share
   };
   struct ThreadScratch {
+    Scratch packed;
+    const Unit* packed_unit = nullptr;  // whose queries `packed` has
     Scratch scores;
     Scratch staged;
     Scratch states;
@@ -61,8 +63,8 @@ class CpuAttend {
   };
 
   void plan(Call& call, std::span<const AttendSegment> segments);
-  void add_units(const Call& call, const AttendSegment& segment, int64_t packed_query);
-  void pack_queries(const Call& call, std::span<const AttendSegment> segments);
+  void add_units(const Call& call, const AttendSegment& segment);
+  const float* packed_queries(const Call& call, const Unit& unit, ThreadScratch& scratch) const;
   void run_whole_units(const Call& call);
   void run_split_units(const Call& call);
   void attend_group(const Call& call, const Unit& unit, int64_t group, int thread, AttendState out);
@@ -72,7 +74,6 @@ class CpuAttend {
   const VectorKernels& kernels_;
   ThreadPool& pool_;
   std::vector<Unit> units_;
-  Scratch packed_;
   Scratch states_;
   std::vector<ThreadScratch> threads_;
 };
