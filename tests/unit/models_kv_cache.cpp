@@ -45,6 +45,19 @@ TEST(KvCache, RingsHoldWindowAndSpareRowsInWholeChunks) {
   EXPECT_EQ(brief.view(1).capacity, 128);
 }
 
+TEST(KvCache, ArraysStartOnCacheLines) {
+  const KvLayer layers[] = {{1, 20, 30}, {3, 45, 0}, {2, 512, 0}};
+  for (const KvType type : {KvType::kF32, KvType::kBF16, KvType::kQ8}) {
+    const KvCache cache(layers, 100, kSpare, type);
+    for (size_t layer = 0; layer < std::size(layers); ++layer) {
+      const KvView& view = cache.view(layer);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(view.keys) % 64, 0U);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(view.values) % 64, 0U);
+      EXPECT_TRUE(type == KvType::kQ8 || kv_row_bytes(type, view.head_dim) % 64 == 0);
+    }
+  }
+}
+
 TEST(KvCache, LongContextsCostNothingUntilWritten) {
   const std::vector<KvLayer> layers(24, KvLayer{2, 512, 0});
   KvCache cache(layers, 65536, 256, KvType::kBF16);
