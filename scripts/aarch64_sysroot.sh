@@ -3,7 +3,8 @@
 # Installs nothing on the host: apt keeps its lists for that architecture below build/ as well.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-packages=(libfmt-dev libfmt9 libsimdjson-dev libsimdjson14 libgtest-dev libgmock-dev libcli11-dev)
+packages=(libfmt-dev libfmt9 libsimdjson-dev libsimdjson14 libgtest-dev libgmock-dev libcli11-dev
+  nlohmann-json3-dev libboost1.81-dev prometheus-cpp-dev libprometheus-cpp-core1.0)
 sysroot=$PWD/build/sysroot-aarch64
 state=$PWD/build/apt-aarch64
 

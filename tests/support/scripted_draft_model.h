@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -30,6 +31,14 @@ class ScriptedDraftCache : public DraftCache {
     OCTET_CHECK(length >= begin_ && length <= this->length());
     names.resize(static_cast<size_t>(length - begin_));
   }
+
+  void copy_prefix(const DraftCache& from, int64_t length) override {
+    const auto& source = dynamic_cast<const ScriptedDraftCache&>(from);
+    names = source.names;
+    begin_ = source.begin_;
+    truncate(length);
+  }
+  int64_t spare_positions() const override { return std::numeric_limits<int64_t>::max(); }
 
   std::vector<uint64_t> names;  // of the text up to each position
 

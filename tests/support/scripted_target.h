@@ -68,6 +68,12 @@ class ScriptedCache : public SequenceCache {
     tokens.resize(static_cast<size_t>(length));
   }
 
+  void copy_prefix(const SequenceCache& from, int64_t length) override {
+    tokens = dynamic_cast<const ScriptedCache&>(from).tokens;
+    truncate(length);
+  }
+  int64_t bytes_at(int64_t positions) const override { return positions; }
+
   std::vector<TokenId> tokens;
 
  private:

@@ -26,6 +26,11 @@ class DraftCache {
   /// Used when the last window of a long prompt is all that is injected, and after a cut.
   virtual void restart(int64_t position) = 0;
   virtual void truncate(int64_t length) = 0;
+  /// Becomes a copy of `from`, a cache of the same model and capacity, cut to `length`.
+  virtual void copy_prefix(const DraftCache& from, int64_t length) = 0;
+  /// How many positions may follow `length` before truncate(length) would miss a part of its
+  /// window.
+  virtual int64_t spare_positions() const = 0;
 };
 
 struct DraftRequest {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "octet/base/check.h"
 
@@ -141,10 +142,47 @@ void KvCache::restart(int64_t position) {
   ring_first_ = position;
 }
 
+int64_t KvCache::keeps_until(int64_t length) const {
+  if (window_ == 0) {
+    return std::numeric_limits<int64_t>::max();
+  }
+  return std::max<int64_t>(0, length + 1 - window_) + ring_capacity_;
+}
+
+void KvCache::copy_prefix(const KvCache& from, int64_t length) {
+  OCTET_CHECK(length >= 0 && length <= from.length_ && views_.size() == from.views_.size());
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const KvView& to = views_[i];
+    const KvView& source = from.views_[i];
+    OCTET_CHECK(to.capacity == source.capacity && to.type == source.type);
+    // A ring is taken as it is: slots are positions modulo the capacity in both.
+    const bool ring = layers_[i].window > 0;
+    const int64_t slots = std::min(ring ? from.written_end_ : length, to.capacity);
+    const int64_t row_bytes = kv_row_bytes(to.type, to.head_dim);
+    for (int64_t head = 0; head < to.kv_heads; ++head) {
+      const int64_t offset = head * to.capacity * row_bytes;
+      std::memcpy(to.keys + offset, source.keys + offset, static_cast<size_t>(slots * row_bytes));
+      std::memcpy(
+          to.values + offset, source.values + offset, static_cast<size_t>(slots * row_bytes)
+      );
+    }
+  }
+  length_ = from.length_;
+  written_end_ = from.written_end_;
+  touched_end_ = std::max(touched_end_, from.written_end_);
+  first_ = from.first_;
+  ring_first_ = from.ring_first_;
+  truncate(length);
+}
+
 int64_t KvCache::bytes() const {
+  return bytes_at(touched_end_);
+}
+
+int64_t KvCache::bytes_at(int64_t positions) const {
   int64_t total = 0;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const int64_t slots = std::min(touched_end_, views_[i].capacity);
+    const int64_t slots = std::min(positions, views_[i].capacity);
     total += 2 * slots * position_bytes(layers_[i], views_[i].type);
   }
   return total;

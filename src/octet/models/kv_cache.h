@@ -55,8 +55,17 @@ class KvCache {
   /// Forgets everything and continues at `position`.
   void restart(int64_t position);
 
+  /// The greatest end of written rows with which truncate(length) would still find its whole
+  /// window; the largest integer without rings.
+  int64_t keeps_until(int64_t length) const;
+  /// Becomes a copy of the first `length` positions of `from`, which must have the same layers,
+  /// capacity and type, and can_truncate(length).
+  void copy_prefix(const KvCache& from, int64_t length);
+
   /// Bytes of memory that were written since the last restart from 0.
   int64_t bytes() const;
+  /// What bytes() would be with so many positions.
+  int64_t bytes_at(int64_t positions) const;
 
   /// For measurements: positions [0, length) hold small pseudo-random values.
   void fill_for_measurement(int64_t length);

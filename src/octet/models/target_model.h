@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -28,6 +29,15 @@ class SequenceCache {
   /// always for 0 and for the last max_rows() positions, for earlier ones it depends on what was
   /// written since. Ask before reusing a prefix.
   virtual bool can_truncate(int64_t length) const { return length <= this->length(); }
+  /// The greatest end of processed rows up to which can_truncate(length) stays true.
+  virtual int64_t keeps_until(int64_t /*length*/) const {
+    return std::numeric_limits<int64_t>::max();
+  }
+  /// Becomes a copy of the first `length` positions of `from`, a cache of the same model, capacity
+  /// and type with from.can_truncate(length).
+  virtual void copy_prefix(const SequenceCache& from, int64_t length) = 0;
+  /// What bytes() would be with so many positions.
+  virtual int64_t bytes_at(int64_t positions) const = 0;
   /// For measurements: as though `length` positions had been processed, holding small pseudo-random
   /// values.
   virtual void fill_for_measurement(int64_t length);

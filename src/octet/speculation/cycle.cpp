@@ -28,6 +28,41 @@ int64_t remaining(const Sequence& sequence) {
   );
 }
 
+int wanted_drafts(const Sequence& sequence) {
+  if (sequence.planned_drafts >= 0) {
+    return sequence.planned_drafts;
+  }
+  return sequence.policy != nullptr ? sequence.policy->next_drafts() : kMaxDrafts;
+}
+
+/// Where the sequence's next chunk of unprocessed text ends.
+int64_t chunk_end(const Sequence& sequence, int64_t max_rows) {
+  const int64_t begin = sequence.cache->length();
+  const int64_t rows = std::clamp<int64_t>(sequence.chunk_rows, 1, max_rows);
+  int64_t end = std::min(sequence.length(), begin + rows);
+  for (const int64_t mark : sequence.marks) {
+    end = mark > begin ? std::min(end, mark) : end;
+  }
+  return end;
+}
+
+/// The place that a chunk ending at `end` leads to: what will be read next of its features.
+int64_t next_goal(const Sequence& sequence, int64_t end) {
+  for (const int64_t mark : sequence.marks) {
+    if (mark >= end) {
+      return mark;
+    }
+  }
+  return sequence.length();
+}
+
+/// The first row whose features a draft at `goal` sees; `again`: also one a position earlier,
+/// because whoever returns to the place processes the last token once more.
+int64_t first_row_seen(int64_t goal, const Drafter& drafter, bool again) {
+  const int64_t window = drafter.feature_window();
+  return std::max<int64_t>(0, goal - std::min(goal, window) - (again ? 1 : 0));
+}
+
 }  // namespace
 
 /// One sequence's step as it takes shape; each stage fills its part.
@@ -36,6 +71,7 @@ struct Cycle::Plan {
 
   Sequence& sequence;
   Proposal proposal;           // propose
+  int forced = 0;              //   drafts that are no guess: their constraint leaves nothing else
   std::vector<TokenId> block;  // assemble: unprocessed text (the anchor when decoding), then drafts
   int64_t logits_rows = 0;     //   drafts + 1; 0 for a chunk that ends before the prompt does
   int64_t feature_rows = 0;    //   the last so many rows
@@ -98,7 +134,7 @@ void Cycle::record_costs(const StepReport& report) {
   costs_.observe_forward(
       static_cast<int>(step.rows), times.forward_ms + times.verify_ms + times.commit_ms
   );
-  if (step.drafted > 0) {
+  if (step.drafted > step.forced) {
     costs_.observe_draft(times.draft_ms);
   }
 }
@@ -110,14 +146,19 @@ void Cycle::propose(std::span<Plan> plans) {
     if (sequence.unprocessed() > 1 || sequence.draft_max == 0) {
       continue;
     }
-    const int wanted =
-        sequence.policy != nullptr ? sequence.policy->next_drafts() : drafter_.max_drafts();
     // The target adds a token of its own, so one less than what may still come.
-    const int64_t count = std::min(
-        {static_cast<int64_t>(std::min({wanted, sequence.draft_max, drafter_.max_drafts()})),
-         target_.max_rows() - 1,
-         remaining(sequence) - 1}
-    );
+    const int64_t room =
+        std::min({int64_t{kMaxDrafts}, target_.max_rows() - 1, remaining(sequence) - 1});
+    if (sequence.constraint != nullptr && room > 0) {
+      sequence.constraint->forced(room, plan.proposal.tokens);
+      plan.forced = static_cast<int>(std::ssize(plan.proposal.tokens));
+    }
+    if (plan.forced > 0) {
+      continue;  // what is certain needs no drafter
+    }
+    const int64_t count =
+        std::min<int64_t>({wanted_drafts(sequence), sequence.draft_max, drafter_.max_drafts(), room}
+        );
     if (count > 0) {
       tasks.push_back(
           {sequence.draft_state.get(),
@@ -131,10 +172,9 @@ void Cycle::propose(std::span<Plan> plans) {
       );
     }
   }
-  if (tasks.empty()) {
-    return;
+  if (!tasks.empty()) {
+    drafter_.propose(tasks);
   }
-  drafter_.propose(tasks);
   for (const DraftTask& task : tasks) {
     OCTET_CHECK(std::ssize(task.out->tokens) <= task.count);
   }
@@ -147,15 +187,15 @@ void Cycle::assemble(std::span<Plan> plans) {
   for (Plan& plan : plans) {
     const Sequence& sequence = plan.sequence;
     const int64_t begin = sequence.cache->length();
-    const int64_t end = std::min(sequence.length(), begin + target_.max_rows());
+    const int64_t end = chunk_end(sequence, target_.max_rows());
     const bool whole = end == sequence.length();  // up to the anchor: a token can be chosen
     plan.block.assign(sequence.tokens.begin() + begin, sequence.tokens.begin() + end);
     plan.block.insert(plan.block.end(), plan.proposal.tokens.begin(), plan.proposal.tokens.end());
     plan.logits_rows = whole ? std::ssize(plan.proposal.tokens) + 1 : 0;
     if (!drafter_.taps().empty() && sequence.feed_drafter) {
-      // Of a prompt only the rows that the first draft can see.
+      // Of a prompt only the rows that a draft at its end or at a mark can see.
       const int64_t first_useful =
-          std::max<int64_t>(0, sequence.length() - drafter_.feature_window());
+          first_row_seen(next_goal(sequence, end), drafter_, !sequence.marks.empty());
       plan.feature_rows =
           std::max<int64_t>(0, begin + std::ssize(plan.block) - std::max(begin, first_useful));
     }
@@ -184,10 +224,12 @@ void Cycle::judge(std::span<Plan> plans) {
       plan.verdict = verify(
           plan.proposal,
           rows_.logits.slice(plan.first_logits, plan.logits_rows),
-          *sequence.sampler,
-          sequence.penalties,
-          sequence.rule,
-          sequence.length()
+          {*sequence.sampler,
+           sequence.penalties,
+           sequence.rule,
+           sequence.length(),
+           sequence.constraint,
+           sequence.scores}
       );
     }
     const Limits limits = {
@@ -196,6 +238,9 @@ void Cycle::judge(std::span<Plan> plans) {
         sequence.context_length - sequence.length(),
         sequence.cancelled};
     plan.licence = license(plan.verdict.tokens, limits, sequence.stop_watch);
+    if (sequence.constraint != nullptr) {
+      sequence.constraint->roll_back(std::ssize(plan.verdict.tokens) - plan.licence.published);
+    }
   }
 }
 
@@ -221,14 +266,19 @@ SequenceStep Cycle::commit(Plan& plan) {
       static_cast<int>(plan.proposal.tokens.size()),
       plan.verdict.accepted,
       plan.licence.published,
-      plan.licence.finish};
+      plan.licence.finish,
+      plan.forced};
   for (int i = 0; i < plan.licence.published; ++i) {
     const TokenId token = plan.verdict.tokens[static_cast<size_t>(i)];
     sequence.tokens.push_back(token);
     sequence.penalties.push(token);
   }
+  if (sequence.scores >= 0) {
+    plan.verdict.scores.resize(static_cast<size_t>(plan.licence.published));
+    sequence.published_scores = std::move(plan.verdict.scores);
+  }
   sequence.finish = plan.licence.finish;
-  if (sequence.policy != nullptr && step.drafted > 0) {
+  if (sequence.policy != nullptr && step.drafted > step.forced) {
     // Behind a cut nobody knows.
     const int judged = std::min(step.cut() ? step.published : step.accepted + 1, step.drafted);
     sequence.policy->observe(step.drafted, std::min(step.accepted, judged), judged);

@@ -25,6 +25,7 @@ struct SequenceStep {
   int accepted = 0;     // drafts that equal the target's choice, published or not
   int published = 0;    // tokens published
   FinishReason finish = FinishReason::kNone;
+  int forced = 0;  // of the drafted: given by a constraint that allowed nothing else
 
   /// Published tokens that were drafts: they come first, the target's own token is last.
   int published_drafts() const { return published < accepted ? published : accepted; }

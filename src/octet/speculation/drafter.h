@@ -54,6 +54,13 @@ class Drafter {
   virtual void observe(DraftState& state, int64_t position, ConstRows features);
   /// The text was cut to `length` rows (0: a new text).
   virtual void truncate(DraftState& state, int64_t length);
+  /// Whether a draft right after truncate(length) would find everything that it can see. Where not,
+  /// truncation is allowed and costs acceptance.
+  virtual bool can_truncate(const DraftState& state, int64_t length) const;
+  /// How many rows may be observed after `length` before can_truncate(length) turns false.
+  virtual int64_t spare_positions(const DraftState& state) const;
+  /// `to`, a state of this drafter, becomes a copy of `from` cut to `length` rows.
+  virtual void copy_prefix(DraftState& to, const DraftState& from, int64_t length);
 };
 
 }  // namespace octet

@@ -18,6 +18,8 @@ std::string_view finish_reason_name(FinishReason reason) {
       return "context";
     case FinishReason::kCancelled:
       return "cancelled";
+    case FinishReason::kDeadline:
+      return "deadline";
   }
   return "none";
 }

@@ -20,6 +20,7 @@ enum class FinishReason : uint8_t {
   kLength,      // max_tokens reached
   kContext,     // the context is full
   kCancelled,
+  kDeadline,  // its time was over
 };
 
 /// "stop_token", "stop_string", ...; "none" while it goes on.

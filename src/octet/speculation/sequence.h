@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "octet/models/target_model.h"
 #include "octet/sampling/penalty_window.h"
 #include "octet/sampling/sampler.h"
+#include "octet/sampling/token_constraint.h"
+#include "octet/sampling/token_scores.h"
 #include "octet/speculation/block_policy.h"
 #include "octet/speculation/drafter.h"
 #include "octet/speculation/license.h"
@@ -31,10 +34,20 @@ struct Sequence {
   VerifyRule rule = VerifyRule::kCompare;
   int draft_max = kMaxDrafts;     // most of a step; 0: plain decoding
   BlockPolicy* policy = nullptr;  // how many pay, step by step; null: always draft_max
+  int planned_drafts = -1;  // of the next step, by whoever plans for company; -1: the policy says
   /// Features are observed even in steps without drafts, so that later ones find their context.
   /// False: no draft will be wanted for this reply, spare the work.
   bool feed_drafter = true;
   DraftChoices draft_choices = default_draft_choices();
+
+  TokenConstraint* constraint = nullptr;  // has seen what it needs of the prompt, then the reply
+  int64_t scores = -1;  // likeliest tokens wanted beside each published one; -1: no scores
+  std::vector<TokenScores> published_scores;  // of the last step's tokens, when wanted
+
+  int64_t chunk_rows = std::numeric_limits<int64_t>::max();  // most prompt rows of the next step
+  /// Places in the prompt, ascending, that other texts may continue from: chunks end there, and the
+  /// drafter is fed what a draft there would see.
+  std::vector<int64_t> marks;
 
   std::vector<TokenId> stop_tokens;
   int64_t max_tokens = 0;      // of the reply

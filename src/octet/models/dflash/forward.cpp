@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "octet/base/check.h"
@@ -71,7 +72,18 @@ int64_t activation_floats(const DFlashConfig& config) {
 DFlashCache::DFlashCache(
     std::span<const KvLayer> layers, int64_t positions, int64_t block, KvType type
 )
-    : kv_(layers, positions + block, block, type) {}
+    : kv_(layers, positions + block, kKeptPositions + block, type) {}
+
+void DFlashCache::copy_prefix(const DraftCache& from, int64_t length) {
+  const auto* source = dynamic_cast<const DFlashCache*>(&from);
+  OCTET_CHECK(source != nullptr);
+  kv_.copy_prefix(source->kv_, length);
+}
+
+int64_t DFlashCache::spare_positions() const {
+  const int64_t until = kv_.keeps_until(0);  // without the window: what may be written from 0 on
+  return until == std::numeric_limits<int64_t>::max() ? until : kKeptPositions;
+}
 
 DFlashModel::DFlashModel(
     std::shared_ptr<const Checkpoint> checkpoint,

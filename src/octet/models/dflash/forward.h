@@ -39,6 +39,10 @@ std::vector<KvLayer> kv_layers_of(const DFlashConfig& config);
 /// Floats of activations that a block or an injection keeps for each row.
 int64_t activation_floats(const DFlashConfig& config);
 
+/// Positions that may follow a place before the ring forgets what a draft there would see: as many
+/// as the target's rings keep, so that both can return to the same places of a conversation.
+inline constexpr int64_t kKeptPositions = 256;
+
 class DFlashCache final : public DraftCache {
  public:
   DFlashCache(std::span<const KvLayer> layers, int64_t positions, int64_t block, KvType type);
@@ -48,6 +52,8 @@ class DFlashCache final : public DraftCache {
   int64_t bytes() const override { return kv_.bytes(); }
   void restart(int64_t position) override { kv_.restart(position); }
   void truncate(int64_t length) override { kv_.truncate(length); }
+  void copy_prefix(const DraftCache& from, int64_t length) override;
+  int64_t spare_positions() const override;
 
   KvCache& kv() { return kv_; }
 

@@ -66,6 +66,12 @@ void Gemma4Cache::truncate(int64_t length) {
   kv_.truncate(length);
 }
 
+void Gemma4Cache::copy_prefix(const SequenceCache& from, int64_t length) {
+  const auto* source = dynamic_cast<const Gemma4Cache*>(&from);
+  OCTET_CHECK(source != nullptr && source->can_truncate(length));
+  kv_.copy_prefix(source->kv_, length);
+}
+
 Gemma4Model::Gemma4Model(
     std::shared_ptr<const Checkpoint> checkpoint, Ops& ops, TargetOptions options
 )

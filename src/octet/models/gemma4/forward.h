@@ -44,6 +44,9 @@ class Gemma4Cache final : public SequenceCache {
   int64_t bytes() const override { return kv_.bytes(); }
   bool can_truncate(int64_t length) const override { return kv_.can_truncate(length); }
   void truncate(int64_t length) override;
+  int64_t keeps_until(int64_t length) const override { return kv_.keeps_until(length); }
+  void copy_prefix(const SequenceCache& from, int64_t length) override;
+  int64_t bytes_at(int64_t positions) const override { return kv_.bytes_at(positions); }
   void fill_for_measurement(int64_t length) override { kv_.fill_for_measurement(length); }
 
   KvCache& kv() { return kv_; }

@@ -31,6 +31,13 @@ struct DFlashState : DraftState {
     pending_end = 0;
   }
 
+  /// The first position of the unbroken stretch that ends where observation ended.
+  int64_t first() const {
+    const bool joined = pending_begin == pending_end || pending_begin == cache->length();
+    return joined ? cache->valid_from() : pending_begin;
+  }
+  int64_t end() const { return pending_begin == pending_end ? cache->length() : pending_end; }
+
   void append(int64_t position, ConstRows features) {
     if (pending_begin == pending_end) {
       pending_begin = position;
@@ -44,6 +51,10 @@ struct DFlashState : DraftState {
 
 DFlashState& state_of(DraftState* state) {
   return *static_cast<DFlashState*>(state);
+}
+
+const DFlashState& state_of(const DraftState& state) {
+  return static_cast<const DFlashState&>(state);
 }
 
 void inject_at(DraftModel& model, DraftCache& cache, int64_t position, ConstRows features) {
@@ -146,6 +157,26 @@ void DFlashDrafter::truncate(DraftState& state, int64_t length) {
   } else if (length < own.cache->length()) {
     own.cache->truncate(length);
   }
+}
+
+bool DFlashDrafter::can_truncate(const DraftState& state, int64_t length) const {
+  const DFlashState& own = state_of(state);
+  const int64_t window_begin = std::max<int64_t>(0, length - feature_window());
+  return length == 0 || (length <= own.end() && own.first() <= window_begin);
+}
+
+int64_t DFlashDrafter::spare_positions(const DraftState& state) const {
+  return state_of(state).cache->spare_positions();
+}
+
+void DFlashDrafter::copy_prefix(DraftState& to, const DraftState& from, int64_t length) {
+  const DFlashState& source = state_of(from);
+  DFlashState& own = state_of(&to);
+  own.cache->copy_prefix(*source.cache, source.cache->length());
+  own.pending = source.pending;
+  own.pending_begin = source.pending_begin;
+  own.pending_end = source.pending_end;
+  truncate(to, length);
 }
 
 }  // namespace octet

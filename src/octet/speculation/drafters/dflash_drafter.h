@@ -27,6 +27,9 @@ class DFlashDrafter : public Drafter {
   void propose(std::span<DraftTask> tasks) override;
   void observe(DraftState& state, int64_t position, ConstRows features) override;
   void truncate(DraftState& state, int64_t length) override;
+  bool can_truncate(const DraftState& state, int64_t length) const override;
+  int64_t spare_positions(const DraftState& state) const override;
+  void copy_prefix(DraftState& to, const DraftState& from, int64_t length) override;
 
   DraftModel& model() { return *model_; }
 

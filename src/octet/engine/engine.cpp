@@ -1,0 +1,677 @@
+#include "octet/engine/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "octet/base/check.h"
+#include "octet/base/error.h"
+#include "octet/engine/reply_run.h"
+#include "octet/engine/slot_pool.h"
+#include "octet/engine/thinking_budget.h"
+#include "octet/speculation/company_policy.h"
+
+namespace octet {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+/// A request from submit to its last event.
+struct Job {
+  EngineRequest request;
+  std::shared_ptr<ReplyStream> stream;
+  Clock::time_point submitted = Clock::now();
+
+  // While it runs:
+  Slot* slot = nullptr;
+  std::unique_ptr<ThinkingBudget> thinking;
+  std::unique_ptr<ReplyRun> run;
+  Clock::time_point last_tokens;
+  ReplyReport report;
+
+  bool decoding() const { return run->sequence().unprocessed() == 1; }
+  double age_ms(Clock::time_point now) const { return ms_between(submitted, now); }
+  /// Its time is over.
+  bool late(Clock::time_point now) const {
+    const bool silent = report.first_token_ms == 0.0;
+    return (request.deadline_ms > 0.0 && age_ms(now) > request.deadline_ms) ||
+           (silent && request.first_token_deadline_ms > 0.0 &&
+            age_ms(now) > request.first_token_deadline_ms);
+  }
+};
+
+int64_t slots_of(const EngineOptions& options) {
+  return options.slots > 0 ? std::max<int64_t>(options.slots, options.parallel)
+                           : options.parallel + 8;
+}
+
+}  // namespace
+
+class Engine::Worker {
+ public:
+  Worker(
+      TargetModel& target,
+      Drafter& drafter,
+      std::shared_ptr<const Tokenizer> tokenizer,
+      EngineOptions options,
+      EngineObserver* observer
+  );
+  ~Worker();
+
+  std::shared_ptr<ReplyStream> submit(EngineRequest request, std::function<void()> on_event);
+  void drain();
+  bool idle() const;
+  void cancel_all();
+  EngineStatus status() const;
+  int max_drafts() const { return drafter_.max_drafts(); }
+  const EngineOptions& options() const { return options_; }
+
+ private:
+  using Jobs = std::list<std::unique_ptr<Job>>;
+
+  void loop();
+  bool work();
+
+  // What happens between two steps:
+  void reap();
+  void admit();
+  bool worth_waiting(const Job& job) const;
+  bool fits(const Job& job) const;
+  int64_t positions(const Job& job) const;
+  int64_t most_bytes(const Job& job) const;
+  void start(std::unique_ptr<Job> job, SlotPool::Lease lease);
+  void finish(Job& job, FinishReason reason);
+  void fail(Job& job, const Error& error);
+  void retire(Job& job);
+  void keep_beginnings(Job& job);
+
+  // A step:
+  std::vector<Job*> plan();
+  void plan_drafts(const std::vector<Job*>& decoding, int64_t prompt_rows);
+  void step(const std::vector<Job*>& batch);
+  void publish(Job& job, const SequenceStep& step, const StepTimes& times);
+  void observe(const StepReport& report);
+  void update_status();
+
+  TargetModel& target_;
+  Drafter& drafter_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  EngineOptions options_;
+  EngineObserver* observer_;
+  Cycle cycle_;
+  SlotPool pool_;
+  ReplyContext context_;
+  CompanyPolicy company_;
+  bool drafted_ = false;
+  int64_t bytes_of_context_ = 0;  // of one text that fills the context
+
+  Jobs running_;  // of the worker alone
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable wake_;
+  Jobs queue_;
+  bool draining_ = false;
+  bool stopping_ = false;
+  int64_t in_the_making_ = 0;  // running_.size(), for others
+  std::vector<std::weak_ptr<ReplyStream>> streams_;
+  EngineStatus status_;
+
+  std::thread thread_;  // last: it uses all the others
+};
+
+Engine::Worker::Worker(
+    TargetModel& target,
+    Drafter& drafter,
+    std::shared_ptr<const Tokenizer> tokenizer,
+    EngineOptions options,
+    EngineObserver* observer
+)
+    : target_(target),
+      drafter_(drafter),
+      tokenizer_(std::move(tokenizer)),
+      options_(options),
+      observer_(observer),
+      cycle_(target, drafter),
+      pool_(
+          target,
+          drafter,
+          {slots_of(options),
+           options.cache_bytes,
+           checked_context_length(options.context_length, target.shape()),
+           options.kv_type}
+      ),
+      context_{target, drafter, *tokenizer_, cycle_.costs()} {
+  OCTET_CHECK(options.parallel >= 1 && options.step_rows >= 1 && options.queue_length >= 0);
+  options_.context_length = checked_context_length(options.context_length, target.shape());
+  const auto probe = target.new_cache(options_.context_length, options_.kv_type);
+  bytes_of_context_ = probe->bytes_at(options_.context_length);
+  status_.cache_bytes_limit = options_.cache_bytes;
+  thread_ = std::thread([this] { loop(); });
+}
+
+Engine::Worker::~Worker() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+std::shared_ptr<ReplyStream> Engine::Worker::submit(
+    EngineRequest request, std::function<void()> on_event
+) {
+  OCTET_CHECK(request.generate.cancelled == nullptr && request.generate.constraint == nullptr);
+  check_request(request.generate, context_, options_.context_length);
+  auto job = std::make_unique<Job>();
+  job->stream = std::make_shared<ReplyStream>(std::move(on_event));
+  const bool can_think = tokenizer_->chat_tokens().channel_close != kNoToken;
+  if (request.thinking_budget && !can_think) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        "a thinking budget was given and the model's vocabulary has no token that closes a thought"
+    );
+  }
+  if (can_think) {
+    job->thinking = std::make_unique<ThinkingBudget>(
+        *tokenizer_,
+        ThinkingBudget::Options{request.thinking_budget, std::move(request.thinking_close)},
+        std::move(request.constraint)
+    );
+    job->thinking->start(request.generate.prompt);
+    request.generate.constraint = job->thinking.get();
+  } else {
+    request.generate.constraint = request.constraint.get();
+  }
+  request.generate.cancelled = &job->stream->cancelled();
+  request.generate.keep_draft_context = drafter_.max_drafts() > 0;
+  // Other texts may continue this prompt: regenerated replies, and histories without the thoughts.
+  std::vector<int64_t>& marks = request.generate.marks;
+  marks.push_back(std::ssize(request.generate.prompt));
+  std::sort(marks.begin(), marks.end());
+  job->request = std::move(request);
+  const int64_t bytes = most_bytes(*job);
+  if (options_.cache_bytes > 0 && bytes > options_.cache_bytes) {
+    throw Error(
+        ErrorKind::kResourceExhausted,
+        fmt::format(
+            "prompt and reply may take {} positions, {} bytes of keys and values, and the ceiling "
+            "is {} bytes: ask for fewer tokens or raise it",
+            positions(*job),
+            bytes,
+            options_.cache_bytes
+        )
+    );
+  }
+  std::shared_ptr<ReplyStream> stream = job->stream;
+  {
+    const std::lock_guard lock(mutex_);
+    if (draining_ || stopping_ || std::ssize(queue_) >= options_.queue_length) {
+      return nullptr;
+    }
+    // Behind its equals.
+    const auto place = std::ranges::find_if(queue_, [&](const std::unique_ptr<Job>& other) {
+      return other->request.priority < job->request.priority;
+    });
+    queue_.insert(place, std::move(job));
+    std::erase_if(streams_, [](const std::weak_ptr<ReplyStream>& s) { return s.expired(); });
+    streams_.push_back(stream);
+  }
+  wake_.notify_all();
+  return stream;
+}
+
+void Engine::Worker::drain() {
+  const std::lock_guard lock(mutex_);
+  draining_ = true;
+}
+
+bool Engine::Worker::idle() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty() && in_the_making_ == 0;
+}
+
+void Engine::Worker::cancel_all() {
+  const std::lock_guard lock(mutex_);
+  for (const std::weak_ptr<ReplyStream>& weak : streams_) {
+    if (const auto stream = weak.lock()) {
+      stream->cancel();
+    }
+  }
+}
+
+EngineStatus Engine::Worker::status() const {
+  const std::lock_guard lock(mutex_);
+  EngineStatus status = status_;
+  status.running = in_the_making_;
+  status.waiting = std::ssize(queue_);
+  return status;
+}
+
+void Engine::Worker::loop() {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      if (running_.empty() && queue_.empty()) {
+        wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      }
+      if (stopping_) {
+        break;
+      }
+    }
+    if (!work()) {
+      // Nothing could be done although somebody waits: only a cancellation or a deadline helps.
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, std::chrono::milliseconds(5));
+    }
+  }
+  for (const std::unique_ptr<Job>& job : running_) {
+    finish(*job, FinishReason::kCancelled);
+  }
+  running_.clear();
+  const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<Job>& job : queue_) {
+    finish(*job, FinishReason::kCancelled);
+  }
+  queue_.clear();
+}
+
+bool Engine::Worker::work() {
+  reap();
+  admit();
+  const std::vector<Job*> batch = plan();
+  if (!batch.empty()) {
+    step(batch);
+  }
+  update_status();
+  return !batch.empty();
+}
+
+/// Ends what was cancelled or is late, in the making or still waiting.
+void Engine::Worker::reap() {
+  const Clock::time_point now = Clock::now();
+  const auto over = [&](const std::unique_ptr<Job>& job) {
+    const bool cancelled = job->stream->cancelled().load(std::memory_order_relaxed);
+    if (!cancelled && !job->late(now)) {
+      return false;
+    }
+    finish(*job, cancelled ? FinishReason::kCancelled : FinishReason::kDeadline);
+    return true;
+  };
+  std::erase_if(running_, over);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(queue_, over);
+  in_the_making_ = std::ssize(running_);
+}
+
+/// Somebody is just now processing a beginning that the job shares: it will be there to copy.
+bool Engine::Worker::worth_waiting(const Job& job) const {
+  const std::vector<TokenId>& prompt = job.request.generate.prompt;
+  for (const std::unique_ptr<Job>& other : running_) {
+    const Sequence& sequence = other->run->sequence();
+    if (other->request.priority < job.request.priority || other->decoding()) {
+      continue;
+    }
+    const int64_t shared = common_prefix(sequence.tokens, prompt);
+    for (const int64_t mark : sequence.marks) {
+      if (mark <= shared && mark > sequence.cache->length() &&
+          mark >= pool_.longest_prefix(prompt) + options_.shared_prompt_rows / 2) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+int64_t Engine::Worker::positions(const Job& job) const {
+  const GenerateRequest& generate = job.request.generate;
+  return std::min(options_.context_length, std::ssize(generate.prompt) + generate.max_tokens);
+}
+
+int64_t Engine::Worker::most_bytes(const Job& job) const {
+  return static_cast<int64_t>(
+      static_cast<double>(bytes_of_context_) * static_cast<double>(positions(job)) /
+      static_cast<double>(options_.context_length)
+  );
+}
+
+/// Whether it and all that run can grow to their limits below the ceiling. One alone always may.
+bool Engine::Worker::fits(const Job& job) const {
+  int64_t bytes = most_bytes(job);
+  for (const std::unique_ptr<Job>& other : running_) {
+    bytes += most_bytes(*other);
+  }
+  return options_.cache_bytes == 0 || running_.empty() || bytes <= options_.cache_bytes;
+}
+
+void Engine::Worker::admit() {
+  const std::lock_guard lock(mutex_);
+  for (auto place = queue_.begin(); place != queue_.end();) {
+    const Job& job = **place;
+    const auto rivals = std::ranges::count_if(running_, [&](const std::unique_ptr<Job>& other) {
+      return other->request.priority >= job.request.priority;
+    });
+    if (rivals >= options_.parallel) {
+      break;  // those behind it are no more urgent
+    }
+    if (worth_waiting(job)) {
+      ++place;
+      continue;
+    }
+    if (!fits(job)) {
+      break;
+    }
+    const SlotPool::Lease lease = pool_.acquire(job.request.generate.prompt, positions(job));
+    if (lease.slot == nullptr) {
+      break;
+    }
+    start(std::move(*place), lease);
+    place = queue_.erase(place);
+  }
+  in_the_making_ = std::ssize(running_);
+}
+
+void Engine::Worker::start(std::unique_ptr<Job> job, SlotPool::Lease lease) {
+  job->slot = lease.slot;
+  job->report.queue_ms = job->age_ms(Clock::now());
+  job->run = std::make_unique<ReplyRun>(context_, job->request.generate, *lease.slot, lease.kept);
+  job->report.prompt_tokens = std::ssize(job->request.generate.prompt);
+  job->report.reused_tokens = lease.kept;
+  job->stream->push(ReplyStarted{job->report.prompt_tokens, lease.kept});
+  running_.push_back(std::move(job));
+}
+
+/// The last event. The job may not have been started.
+void Engine::Worker::finish(Job& job, FinishReason reason) {
+  ReplyFinished finished;
+  if (job.run != nullptr) {
+    if (!job.run->finished()) {
+      finished.rest = job.run->end(reason);
+    }
+    finished.result = job.run->take_result();
+    retire(job);
+  } else {
+    finished.result.finish = reason;
+    finished.result.prompt_tokens = std::ssize(job.request.generate.prompt);
+    job.report.prompt_tokens = finished.result.prompt_tokens;
+  }
+  if (job.thinking != nullptr) {
+    finished.thinking_tokens = job.thinking->used();
+    finished.thinking_closed = job.thinking->closed_by_force();
+  }
+  job.report.finish = finished.result.finish;
+  job.report.reply_tokens = std::ssize(finished.result.tokens);
+  job.report.total_ms = job.age_ms(Clock::now());
+  job.report.acceptance = finished.result.acceptance;
+  finished.report = job.report;
+  if (observer_ != nullptr) {
+    observer_->on_reply(job.report);
+  }
+  job.stream->push(std::move(finished));
+}
+
+void Engine::Worker::fail(Job& job, const Error& error) {
+  job.run.reset();
+  if (job.slot != nullptr) {
+    job.slot->forget();  // the caches may stand anywhere
+    pool_.release(*job.slot);
+    job.slot = nullptr;
+  }
+  job.stream->push(ReplyFailed{error});
+}
+
+/// Gives the slot back; its text stays for whoever continues it.
+void Engine::Worker::retire(Job& job) {
+  const bool whole_prompt = job.slot->sequence.reply_length() > 0;
+  job.run.reset();
+  Slot& slot = *std::exchange(job.slot, nullptr);
+  const bool room = pool_.pinned() + options_.parallel < slots_of(options_);
+  if (job.request.pin_prompt && whole_prompt && room) {
+    const int64_t length = std::min(slot.sequence.prompt_length, slot.sequence.cache->length());
+    if (slot.can_return_to(length)) {
+      slot.keep(length);
+    }
+    pool_.pin(slot);
+  } else {
+    // What was processed is what may be continued.
+    slot.sequence.tokens.resize(
+        static_cast<size_t>(std::min(slot.sequence.length(), slot.sequence.cache->length() + 1))
+    );
+    pool_.release(slot);
+  }
+}
+
+/// Before the next step makes the rings forget a place that others may continue from, or leaves a
+/// gap in the drafter's context behind it, that place is copied.
+void Engine::Worker::keep_beginnings(Job& job) {
+  Sequence& sequence = job.run->sequence();
+  const int64_t rows = job.decoding() ? kMaxDrafts + 1 : sequence.chunk_rows;
+  const int64_t here = sequence.cache->length();
+  std::vector<int64_t>& marks = sequence.marks;
+  for (size_t i = 0; i < marks.size() && marks[i] <= here;) {
+    const int64_t goal = i + 1 < marks.size() ? marks[i + 1] : sequence.length();
+    const bool gap = marks[i] == here && goal - drafter_.feature_window() > here;
+    const bool going =
+        job.slot->can_return_to(marks[i]) && (gap || !job.slot->remembers(marks[i] - 1, rows));
+    if (going) {
+      pool_.keep_copy(*job.slot, marks[i]);
+    }
+    if (going || !job.slot->can_return_to(marks[i])) {
+      marks.erase(marks.begin() + static_cast<ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+}
+
+/// Who takes part in the next step, and with how many rows.
+std::vector<Job*> Engine::Worker::plan() {
+  if (running_.empty()) {
+    return {};
+  }
+  int highest = running_.front()->request.priority;
+  for (const std::unique_ptr<Job>& job : running_) {
+    highest = std::max(highest, job->request.priority);
+  }
+  std::vector<Job*> decoding;
+  std::vector<Job*> reading;
+  for (const std::unique_ptr<Job>& job : running_) {
+    const auto taken = std::ssize(decoding) + std::ssize(reading);
+    if (job->request.priority == highest && taken < options_.parallel) {
+      (job->decoding() ? decoding : reading).push_back(job.get());
+    }
+  }
+  int64_t rows = std::max<int64_t>(1, options_.step_rows - std::ssize(decoding));
+  if (!decoding.empty()) {
+    rows = std::min(rows, options_.shared_prompt_rows);
+  }
+  std::vector<Job*> batch = decoding;
+  int64_t prompt_rows = 0;
+  for (Job* job : reading) {
+    const int64_t chunk = std::min(rows, job->run->sequence().unprocessed());
+    if (chunk > 0) {
+      job->run->sequence().chunk_rows = chunk;
+      rows -= chunk;
+      prompt_rows += chunk;
+      batch.push_back(job);
+    }
+  }
+  plan_drafts(decoding, prompt_rows);
+  return batch;
+}
+
+void Engine::Worker::plan_drafts(const std::vector<Job*>& decoding, int64_t prompt_rows) {
+  const bool alone = decoding.size() == 1 && prompt_rows == 0;
+  std::vector<CompanyMember> members;
+  std::vector<Sequence*> sequences;
+  for (Job* job : decoding) {
+    Sequence& sequence = job->run->sequence();
+    sequence.planned_drafts = -1;
+    if (sequence.policy == nullptr || alone) {
+      continue;  // a fixed length, or the sequence's own policy
+    }
+    members.push_back({sequence.policy, std::min(sequence.draft_max, drafter_.max_drafts())});
+    sequences.push_back(&sequence);
+  }
+  if (members.empty()) {
+    return;
+  }
+  const auto others = std::ssize(decoding) - std::ssize(members);
+  const std::vector<int> drafts = company_.plan(members, prompt_rows + others);
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    sequences[i]->planned_drafts = drafts[i];
+  }
+}
+
+void Engine::Worker::step(const std::vector<Job*>& batch) {
+  const Clock::time_point now = Clock::now();
+  std::vector<Sequence*> sequences;
+  for (Job* job : batch) {
+    if (job->thinking != nullptr) {
+      const bool late = job->request.speech_deadline_ms > 0.0 &&
+                        job->age_ms(now) > job->request.speech_deadline_ms;
+      if (job->stream->take_end_thinking() || late) {
+        job->thinking->end_now();
+        job->request.speech_deadline_ms = 0.0;
+      }
+    }
+    keep_beginnings(*job);
+    sequences.push_back(&job->run->sequence());
+  }
+  try {
+    const StepReport report = cycle_.step(sequences);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      publish(*batch[i], report.sequences[i], report.times);
+    }
+    observe(report);
+  } catch (const Error& error) {
+    for (Job* job : batch) {
+      fail(*job, error);
+    }
+  } catch (const std::bad_alloc&) {
+    for (Job* job : batch) {
+      fail(
+          *job, Error(ErrorKind::kResourceExhausted, "out of memory in a step; use shorter texts")
+      );
+    }
+  }
+  for (Job* job : batch) {
+    if (job->run != nullptr && job->run->finished()) {
+      finish(*job, FinishReason::kNone);
+    }
+  }
+  std::erase_if(running_, [](const std::unique_ptr<Job>& job) { return job->slot == nullptr; });
+}
+
+void Engine::Worker::publish(Job& job, const SequenceStep& step, const StepTimes& times) {
+  std::vector<EmittedToken> tokens = job.run->take(step, times);
+  const Clock::time_point now = Clock::now();
+  if (tokens.empty()) {
+    job.stream->push(ReplyProgress{job.run->sequence().cache->length()});
+    return;
+  }
+  if (job.report.first_token_ms == 0.0) {
+    job.report.first_token_ms = job.age_ms(now);
+  } else {
+    const double each = ms_between(job.last_tokens, now) / static_cast<double>(tokens.size());
+    job.report.between_tokens_ms.insert(job.report.between_tokens_ms.end(), tokens.size(), each);
+  }
+  job.last_tokens = now;
+  job.stream->push(ReplyTokens{std::move(tokens), step});
+}
+
+void Engine::Worker::observe(const StepReport& report) {
+  EngineStep step;
+  int64_t rows = 0;
+  int64_t drafting = 0;
+  for (const SequenceStep& sequence : report.sequences) {
+    rows += sequence.rows;
+    step.prompt_rows += sequence.prompt ? sequence.rows : 0;
+    step.decoding += sequence.prompt ? 0 : 1;
+    step.tokens += sequence.published;
+    drafting += sequence.drafted > sequence.forced ? 1 : 0;
+  }
+  drafted_ = drafted_ || drafting > 0;
+  const StepTimes& times = report.times;
+  if (step.prompt_rows == 0) {
+    company_.observe(
+        rows, times.forward_ms + times.verify_ms + times.commit_ms, drafting, times.draft_ms
+    );
+  }
+  if (observer_ != nullptr) {
+    step.times = times;
+    step.sequences = report.sequences;
+    observer_->on_step(step);
+  }
+}
+
+void Engine::Worker::update_status() {
+  const StepCosts& costs = cycle_.costs();
+  const int rows = drafter_.max_drafts() + 1;
+  const std::lock_guard lock(mutex_);
+  in_the_making_ = std::ssize(running_);
+  status_.slots_idle = pool_.idle();
+  status_.slots_pinned = pool_.pinned();
+  status_.evictions = pool_.evictions();
+  status_.cache_bytes = pool_.bytes();
+  status_.plain_step_ms = costs.knows_forward(1) ? costs.forward_ms(1) : 0.0;
+  status_.block_step_ms = costs.knows_forward(rows) ? costs.forward_ms(rows) : 0.0;
+  status_.draft_ms = costs.knows_draft() ? costs.draft_ms() : 0.0;
+  status_.drafted = drafted_;
+}
+
+Engine::Engine(
+    TargetModel& target,
+    Drafter& drafter,
+    std::shared_ptr<const Tokenizer> tokenizer,
+    EngineOptions options,
+    EngineObserver* observer
+)
+    : worker_(std::make_unique<Worker>(target, drafter, std::move(tokenizer), options, observer)) {}
+
+Engine::~Engine() = default;
+
+std::shared_ptr<ReplyStream> Engine::submit(EngineRequest request, std::function<void()> on_event) {
+  return worker_->submit(std::move(request), std::move(on_event));
+}
+
+void Engine::drain() {
+  worker_->drain();
+}
+
+bool Engine::idle() const {
+  return worker_->idle();
+}
+
+void Engine::cancel_all() {
+  worker_->cancel_all();
+}
+
+EngineStatus Engine::status() const {
+  return worker_->status();
+}
+
+int64_t Engine::context_length() const {
+  return worker_->options().context_length;
+}
+
+int Engine::max_drafts() const {
+  return worker_->max_drafts();
+}
+
+const EngineOptions& Engine::options() const {
+  return worker_->options();
+}
+
+}  // namespace octet

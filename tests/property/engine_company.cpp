@@ -1,0 +1,490 @@
+// The engine's laws: a reply is the same alone and in company, cold and warm, drafted and not,
+// whatever is cancelled beside it; drafts are accepted as often warm as cold; and nothing is ever
+// left running.
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "octet/base/error.h"
+#include "octet/engine/engine.h"
+#include "octet/engine/generator.h"
+#include "octet/engine/thinking_budget.h"
+#include "octet/speculation/drafters/no_drafter.h"
+#include "support/random_models.h"
+#include "support/shipped_pair.h"
+
+namespace octet {
+namespace {
+
+using test::RandomNumbers;
+
+constexpr int64_t kContext = 900;
+
+test::ShippedPair& pair() {
+  static test::ShippedPair shipped(48);  // small chunks: rings wrap, prompts take many steps
+  return shipped;
+}
+
+const std::vector<std::string> kSystems = {
+    "You are a shopkeeper. You sell swords, shields and bread, and you like to talk about the "
+    "town, "
+    "the road to the north, the old bridge and the weather. Keep it short and friendly. ",
+    "You are a small robot on a table. You can dance, blink and tell stories about the sea. ",
+};
+const std::vector<std::string> kQuestions = {
+    "What is the capital of Finland?",
+    "Tell me a story about a mouse.",
+    "What is 12 plus 30?",
+    "Do you sell bread?",
+    "Give me a Python function that computes the factorial of a number.",
+    "Start a timer for the cake.",
+};
+
+struct Conversation {
+  std::string text;
+  std::vector<int64_t> marks;
+};
+
+/// A system turn, and a question; the mark is the end of the system turn.
+Conversation conversation(size_t system, size_t question, bool thinking) {
+  const std::string first = "<|turn>system\n" + std::string(thinking ? "<|think|>\n" : "") +
+                            kSystems[system % kSystems.size()] + "<turn|>\n";
+  const std::string rest =
+      "<|turn>user\n" + kQuestions[question % kQuestions.size()] + "<turn|>\n<|turn>model\n";
+  return {first + rest, {std::ssize(pair().prompt(first))}};
+}
+
+GenerateRequest request_for(const Conversation& conversation) {
+  GenerateRequest request;
+  request.prompt = pair().prompt(conversation.text);
+  request.marks = conversation.marks;
+  request.max_tokens = 40;
+  return request;
+}
+
+EngineRequest engine_request(GenerateRequest generate) {
+  EngineRequest request;
+  request.generate = std::move(generate);
+  return request;
+}
+
+GenerateRequest random_request(RandomNumbers& random) {
+  GenerateRequest request = request_for(conversation(
+      static_cast<size_t>(random.integer(0, 1)),
+      static_cast<size_t>(random.integer(0, 5)),
+      random.integer(0, 2) == 0
+  ));
+  request.max_tokens = random.integer(1, 60);
+  request.draft_max = static_cast<int>(random.integer(0, 7));
+  request.adapt_drafts = random.integer(0, 1) == 0;
+  SamplingParams& sampling = request.sampling;
+  sampling.seed = random.bits();
+  if (random.integer(0, 1) == 0) {
+    sampling.temperature = static_cast<float>(0.3 + random.uniform());
+    sampling.top_k = random.integer(0, 40);
+    sampling.top_p = static_cast<float>(1.0 - 0.3 * random.uniform());
+  }
+  if (random.integer(0, 2) == 0) {
+    sampling.repetition_penalty = 1.2F;
+    sampling.presence_penalty = 0.3F;
+  }
+  if (random.integer(0, 2) == 0) {
+    request.stop_strings = {"e t", "."};
+  }
+  return request;
+}
+
+/// What the target alone writes.
+GenerateResult plain_reply(GenerateRequest request) {
+  NoDrafter none;
+  Generator generator(*pair().target, none, *pair().tokenizer, {kContext});
+  request.draft_max = 0;
+  return generator.generate(request);
+}
+
+struct Outcome {
+  ReplyFinished finished;
+  std::vector<TokenId> tokens;  // as they came
+  std::string text;
+};
+
+Outcome outcome_of(ReplyStream& stream) {
+  Outcome outcome;
+  for (;;) {
+    ReplyStreamEvent event = stream.next();
+    if (auto* tokens = std::get_if<ReplyTokens>(&event)) {
+      for (const EmittedToken& token : tokens->tokens) {
+        outcome.tokens.push_back(token.token);
+        outcome.text += token.text;
+      }
+    } else if (auto* failed = std::get_if<ReplyFailed>(&event)) {
+      ADD_FAILURE() << failed->error.what();
+      return outcome;
+    } else if (auto* finished = std::get_if<ReplyFinished>(&event)) {
+      outcome.finished = std::move(*finished);
+      outcome.text += outcome.finished.rest;
+      return outcome;
+    }
+  }
+}
+
+void wait_until_idle(const Engine& engine) {
+  for (int i = 0; i < 2000 && !engine.idle(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_TRUE(engine.idle());
+}
+
+EngineOptions options_of(int parallel) {
+  EngineOptions options;
+  options.context_length = kContext;
+  options.parallel = parallel;
+  options.queue_length = 64;
+  options.shared_prompt_rows = 32;
+  return options;
+}
+
+void expect_same(const Outcome& outcome, const GenerateResult& plain) {
+  EXPECT_EQ(outcome.finished.result.tokens, plain.tokens);
+  EXPECT_EQ(outcome.tokens, plain.tokens);
+  EXPECT_EQ(outcome.finished.result.finish, plain.finish);
+  EXPECT_EQ(outcome.text, plain.text);
+}
+
+TEST(EngineLaws, CompanyWarmthAndDraftsChangeNothing) {
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomNumbers random(seed);
+    std::vector<GenerateRequest> requests;
+    std::vector<GenerateResult> plain;
+    for (int i = 0; i < 16; ++i) {
+      requests.push_back(random_request(random));
+      plain.push_back(plain_reply(requests.back()));
+    }
+    EngineOptions options = options_of(seed == 0 ? 16 : static_cast<int>(random.integer(2, 9)));
+    options.slots = seed == 2 ? options.parallel : 0;  // none to spare: everything is evicted
+    Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options);
+    for (int round = 0; round < 2; ++round) {
+      std::vector<std::shared_ptr<ReplyStream>> streams;
+      for (const GenerateRequest& request : requests) {
+        streams.push_back(engine.submit(engine_request(request)));
+        ASSERT_NE(streams.back(), nullptr);
+      }
+      for (size_t i = 0; i < streams.size(); ++i) {
+        SCOPED_TRACE(fmt::format("round {}, request {}", round, i));
+        expect_same(outcome_of(*streams[i]), plain[i]);
+      }
+    }
+    wait_until_idle(engine);
+  }
+}
+
+TEST(EngineLaws, CancelsLeaveTheOthersAlone) {
+  RandomNumbers random(7);
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(6));
+  for (int round = 0; round < 3; ++round) {
+    std::vector<GenerateRequest> requests;
+    std::vector<GenerateResult> plain_replies;  // before: the models are the engine's while it runs
+    std::vector<std::shared_ptr<ReplyStream>> streams;
+    std::vector<bool> doomed;
+    for (int i = 0; i < 12; ++i) {
+      requests.push_back(random_request(random));
+      plain_replies.push_back(plain_reply(requests.back()));
+      doomed.push_back(random.integer(0, 1) == 0);
+    }
+    for (const GenerateRequest& request : requests) {
+      streams.push_back(engine.submit(engine_request(request)));
+    }
+    for (size_t i = 0; i < streams.size(); ++i) {
+      if (doomed[i]) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(random.integer(0, 12)));
+        streams[i]->cancel();
+      }
+    }
+    for (size_t i = 0; i < streams.size(); ++i) {
+      SCOPED_TRACE(i);
+      const Outcome outcome = outcome_of(*streams[i]);
+      const GenerateResult& plain = plain_replies[i];
+      if (!doomed[i] || outcome.finished.result.finish != FinishReason::kCancelled) {
+        expect_same(outcome, plain);
+      } else {
+        ASSERT_LE(outcome.tokens.size(), plain.tokens.size());
+        EXPECT_TRUE(std::equal(outcome.tokens.begin(), outcome.tokens.end(), plain.tokens.begin()));
+      }
+    }
+    wait_until_idle(engine);
+  }
+}
+
+/// Runs one request with a fixed draft length: its steps depend on the drafter's context alone.
+Outcome fixed(Engine& engine, GenerateRequest request) {
+  request.adapt_drafts = false;
+  return outcome_of(*engine.submit(engine_request(std::move(request))));
+}
+
+void expect_equal_acceptance(const Outcome& a, const Outcome& b) {
+  const AcceptanceStatistics& x = a.finished.result.acceptance;
+  const AcceptanceStatistics& y = b.finished.result.acceptance;
+  EXPECT_EQ(x.steps, y.steps);
+  EXPECT_EQ(x.drafted, y.drafted);
+  EXPECT_EQ(x.accepted, y.accepted);
+  EXPECT_EQ(a.tokens, b.tokens);
+}
+
+TEST(EngineCache, WarmTextsDraftAsColdOnesDo) {
+  const Conversation first = conversation(0, 1, false);
+  const Conversation other = conversation(0, 3, false);
+  const Conversation third = conversation(0, 4, false);
+  GenerateRequest long_reply = request_for(first);
+  long_reply.max_tokens = 420;  // longer than rings remember
+  long_reply.stop_tokens = std::vector<TokenId>{};
+  const std::string answer = "Once upon a time there was a mouse.<turn|>\n<|turn>user\nGo on.";
+  GenerateRequest next =
+      request_for({first.text + answer + "<turn|>\n<|turn>model\n", first.marks});
+  Engine warm(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
+  fixed(warm, long_reply);
+  int turn = 0;
+  for (const GenerateRequest& request : {next, request_for(other), request_for(third)}) {
+    SCOPED_TRACE(turn++);
+    const Outcome hot = fixed(warm, request);
+    Engine cold(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
+    const Outcome fresh = fixed(cold, request);
+    EXPECT_EQ(fresh.finished.report.reused_tokens, 0);
+    EXPECT_GE(hot.finished.report.reused_tokens, first.marks.front());
+    expect_equal_acceptance(hot, fresh);
+  }
+}
+
+TEST(EngineCache, ASecondTurnFindsTheFirst) {
+  const Conversation first = conversation(1, 0, true);
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
+  const Outcome reply = fixed(engine, request_for(first));
+  GenerateRequest next = request_for(first);
+  next.prompt.insert(next.prompt.end(), reply.tokens.begin(), reply.tokens.end());
+  const std::vector<TokenId> turn = pair().encode("\n<|turn>user\nAnd now?<turn|>\n<|turn>model\n");
+  next.prompt.insert(next.prompt.end(), turn.begin(), turn.end());
+  const Outcome second = fixed(engine, next);
+  const int64_t old = reply.finished.report.prompt_tokens + std::ssize(reply.tokens);
+  EXPECT_GE(second.finished.report.reused_tokens, old - 1);
+  EXPECT_EQ(second.tokens, plain_reply(next).tokens);
+}
+
+TEST(EngineCache, ManyConversationsStartFromOneSystemPrompt) {
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(8));
+  std::vector<std::shared_ptr<ReplyStream>> streams;
+  for (size_t i = 0; i < 6; ++i) {
+    streams.push_back(engine.submit(engine_request(request_for(conversation(0, i, false)))));
+  }
+  int64_t cold = 0;
+  for (const auto& stream : streams) {
+    cold += outcome_of(*stream).finished.report.reused_tokens == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(cold, 1);  // the others waited for it and copied
+}
+
+TEST(EngineCache, PinnedTextsStayAndMemoryHasACeiling) {
+  EngineOptions options = options_of(2);
+  options.cache_bytes = 4 << 20;
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options);
+  const Conversation persona = conversation(0, 0, false);
+  EngineRequest pin = engine_request(request_for(persona));
+  pin.generate.prompt.resize(static_cast<size_t>(persona.marks.front()));
+  pin.generate.marks.clear();
+  pin.generate.max_tokens = 1;
+  pin.pin_prompt = true;
+  outcome_of(*engine.submit(std::move(pin)));
+  for (size_t i = 0; i < 24; ++i) {
+    GenerateRequest request = request_for(conversation(1, i, false));
+    request.prompt.insert(request.prompt.begin() + 1, static_cast<TokenId>(300 + i));
+    request.marks.clear();
+    outcome_of(*engine.submit(engine_request(std::move(request))));
+  }
+  wait_until_idle(engine);
+  const EngineStatus status = engine.status();
+  EXPECT_EQ(status.slots_pinned, 1);
+  EXPECT_GT(status.evictions, 0);
+  EXPECT_LE(status.cache_bytes, options.cache_bytes);
+  const Outcome reply = fixed(engine, request_for(persona));
+  EXPECT_EQ(reply.finished.report.reused_tokens, persona.marks.front());
+}
+
+TEST(EngineCache, RefusesATextThatCouldNeverFit) {
+  EngineOptions options = options_of(2);
+  options.cache_bytes = 1 << 16;
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options);
+  EXPECT_THROW(engine.submit(engine_request(request_for(conversation(0, 0, false)))), Error);
+}
+
+TEST(Engine, TheQueueIsBounded) {
+  EngineOptions options = options_of(1);
+  options.queue_length = 2;
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options);
+  GenerateRequest request = request_for(conversation(0, 1, false));
+  request.max_tokens = 200;
+  request.stop_tokens = std::vector<TokenId>{};
+  std::vector<std::shared_ptr<ReplyStream>> streams;
+  while (auto stream = engine.submit(engine_request(request))) {
+    streams.push_back(stream);
+    ASSERT_LE(streams.size(), 4U);
+  }
+  EXPECT_GE(streams.size(), 2U);
+  engine.cancel_all();
+  for (const auto& stream : streams) {
+    EXPECT_EQ(outcome_of(*stream).finished.result.finish, FinishReason::kCancelled);
+  }
+  engine.drain();
+  wait_until_idle(engine);
+  EXPECT_EQ(engine.submit(engine_request(request)), nullptr);
+}
+
+TEST(Engine, DeadlinesEndReplies) {
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(1));
+  GenerateRequest endless = request_for(conversation(0, 1, false));
+  endless.max_tokens = 700;
+  endless.stop_tokens = std::vector<TokenId>{};
+  EngineRequest limited = engine_request(endless);
+  limited.deadline_ms = 60.0;
+  const auto first = engine.submit(std::move(limited));
+  EngineRequest impatient = engine_request(endless);
+  impatient.first_token_deadline_ms = 1.0;  // it waits for the one before
+  const auto second = engine.submit(std::move(impatient));
+  const Outcome waited = outcome_of(*second);
+  EXPECT_EQ(waited.finished.result.finish, FinishReason::kDeadline);
+  EXPECT_TRUE(waited.tokens.empty());
+  const Outcome cut = outcome_of(*first);
+  EXPECT_EQ(cut.finished.result.finish, FinishReason::kDeadline);
+  const std::vector<TokenId> whole = plain_reply(endless).tokens;
+  EXPECT_TRUE(std::equal(cut.tokens.begin(), cut.tokens.end(), whole.begin()));
+}
+
+TEST(Engine, UrgentRepliesOvertake) {
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(1));
+  GenerateRequest slow = request_for(conversation(0, 1, false));
+  slow.max_tokens = 500;
+  slow.stop_tokens = std::vector<TokenId>{};
+  EngineRequest background = engine_request(slow);
+  background.priority = -1;
+  const auto behind = engine.submit(std::move(background));
+  behind->next();  // it runs
+  const auto urgent = engine.submit(engine_request(request_for(conversation(1, 0, false))));
+  const Outcome first = outcome_of(*urgent);
+  int64_t seen = 0;
+  while (auto event = behind->try_next()) {
+    if (const auto* tokens = std::get_if<ReplyTokens>(&*event)) {
+      seen += std::ssize(tokens->tokens);
+    }
+    ASSERT_FALSE(std::holds_alternative<ReplyFinished>(*event));
+  }
+  const Outcome rest = outcome_of(*behind);
+  EXPECT_EQ(seen + std::ssize(rest.tokens), 500);
+  EXPECT_EQ(rest.finished.result.tokens, plain_reply(slow).tokens);
+  EXPECT_EQ(first.tokens, plain_reply(request_for(conversation(1, 0, false))).tokens);
+}
+
+int64_t thoughts_of(const std::vector<TokenId>& tokens) {
+  const ChatTokens& chat = pair().tokenizer->chat_tokens();
+  int64_t count = 0;
+  bool inside = false;
+  bool label = false;
+  for (const TokenId token : tokens) {
+    if (token == chat.channel_open) {
+      inside = label = true;
+    } else if (token == chat.channel_close) {
+      inside = false;
+    } else if (inside && !label) {
+      ++count;
+    } else if (label && pair().tokenizer->bytes(token).find('\n') != std::string_view::npos) {
+      label = false;
+    }
+  }
+  return count;
+}
+
+TEST(EngineThinking, BudgetsAreExactWithAndWithoutDrafts) {
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
+  GenerateRequest request = request_for(conversation(0, 2, true));
+  request.max_tokens = 80;
+  const int64_t natural = thoughts_of(plain_reply(request).tokens);
+  ASSERT_GT(natural, 4) << "this question gets no thought to cut";
+  for (const int64_t budget : {int64_t{0}, int64_t{1}, int64_t{3}, natural - 1, natural + 5}) {
+    SCOPED_TRACE(budget);
+    std::vector<std::vector<TokenId>> texts;
+    for (const int draft_max : {0, 1, 7}) {
+      EngineRequest own = engine_request(request);
+      own.generate.draft_max = draft_max;
+      own.generate.adapt_drafts = false;
+      own.thinking_budget = budget;
+      own.thinking_close = pair().encode("\nEnough.\n<channel|>");
+      const Outcome outcome = outcome_of(*engine.submit(std::move(own)));
+      texts.push_back(outcome.tokens);
+      EXPECT_EQ(outcome.finished.thinking_closed, budget < natural && budget > 0);
+      EXPECT_EQ(outcome.finished.thinking_tokens, std::min(budget, natural));
+    }
+    EXPECT_EQ(texts[0], texts[1]);
+    EXPECT_EQ(texts[0], texts[2]);
+    if (budget > 0 && budget < natural) {
+      const std::vector<TokenId> close = pair().encode("\nEnough.\n<channel|>");
+      EXPECT_NE(std::ranges::search(texts[0], close).begin(), texts[0].end());
+      EXPECT_EQ(thoughts_of(texts[0]), budget + std::ssize(close) - 1);
+    }
+  }
+}
+
+TEST(EngineThinking, EndsOnDemand) {
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
+  GenerateRequest request = request_for(conversation(0, 2, true));
+  const auto stream = engine.submit(engine_request(request));
+  stream->end_thinking();  // at the latest before its second step
+  const Outcome outcome = outcome_of(*stream);
+  EXPECT_LE(outcome.finished.thinking_tokens, 8);
+  EXPECT_EQ(outcome.finished.result.finish, FinishReason::kStopToken);
+}
+
+TEST(EngineScores, AreThoseOfTheRowThatGaveTheToken) {
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
+  GenerateRequest request = request_for(conversation(0, 1, false));
+  request.scores = 3;
+  request.sampling.temperature = 0.9F;
+  request.sampling.seed = 5;
+  std::vector<std::vector<TokenScores>> runs;
+  for (const int draft_max : {0, 7}) {
+    request.draft_max = draft_max;
+    request.adapt_drafts = false;
+    const auto stream = engine.submit(engine_request(request));
+    std::vector<TokenScores>& scores = runs.emplace_back();
+    for (;;) {
+      ReplyStreamEvent event = stream->next();
+      if (auto* tokens = std::get_if<ReplyTokens>(&event)) {
+        for (EmittedToken& token : tokens->tokens) {
+          ASSERT_TRUE(token.scores.has_value());
+          scores.push_back(*token.scores);
+        }
+      } else if (std::holds_alternative<ReplyFinished>(event)) {
+        break;
+      }
+    }
+  }
+  ASSERT_EQ(runs[0].size(), runs[1].size());
+  for (size_t i = 0; i < runs[0].size(); ++i) {
+    EXPECT_EQ(runs[0][i].chosen, runs[1][i].chosen) << i;
+    ASSERT_EQ(runs[0][i].best.size(), 3U);
+    for (size_t k = 0; k < 3; ++k) {
+      EXPECT_EQ(runs[0][i].best[k].token, runs[1][i].best[k].token);
+      EXPECT_EQ(runs[0][i].best[k].log_probability, runs[1][i].best[k].log_probability);
+    }
+    EXPECT_LE(runs[0][i].best[1].log_probability, runs[0][i].best[0].log_probability);
+    EXPECT_LE(runs[0][i].chosen, runs[0][i].best[0].log_probability);
+  }
+}
+
+}  // namespace
+}  // namespace octet
