@@ -16,6 +16,13 @@ namespace {
 
 using Names = std::initializer_list<std::string_view>;
 
+Statement statement_at(StatementKind kind, Location location) {
+  Statement out;
+  out.kind = kind;
+  out.location = location;
+  return out;
+}
+
 class Parser : private ExpressionParser {
  public:
   explicit Parser(std::string_view source) : ExpressionParser(tokenize(source)) {}
@@ -48,7 +55,7 @@ class Parser : private ExpressionParser {
         return out;
       }
       if (token.kind == TokenKind::kData) {
-        Statement text = {.kind = StatementKind::kText, .location = token.location};
+        Statement text = statement_at(StatementKind::kText, token.location);
         text.text = std::move(token.text);
         out.push_back(std::move(text));
       } else if (token.kind == TokenKind::kPrintBegin) {
@@ -65,7 +72,7 @@ class Parser : private ExpressionParser {
   }
 
   Statement print(Location location) {
-    Statement out = {.kind = StatementKind::kPrint, .location = location};
+    Statement out = statement_at(StatementKind::kPrint, location);
     out.expression = tuple(true);
     expect(TokenKind::kPrintEnd, "}}");
     return out;
@@ -96,7 +103,7 @@ class Parser : private ExpressionParser {
     static constexpr std::array<std::string_view, 8> kUnsupported = {
         "include", "import", "from", "extends", "block", "autoescape", "trans", "do"};
     const Token& name = next();
-    Statement out = {.location = name.location};
+    Statement out = statement_at(StatementKind::kText, name.location);
     const auto handler = name.kind == TokenKind::kName ? handlers.find(name.text) : handlers.end();
     if (handler != handlers.end()) {
       (this->*handler->second)(out);

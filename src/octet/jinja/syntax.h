@@ -93,7 +93,7 @@ struct Parameter {
 struct MacroSyntax {
   std::string text = {};
   std::vector<Parameter> parameters = {};
-  Block body = {};
+  Block body;
   // Names that the body uses, and that then have a meaning.
   bool takes_varargs = false;
   bool takes_kwargs = false;
@@ -102,7 +102,7 @@ struct MacroSyntax {
 
 struct Branch {
   ExpressionPtr test = {};
-  Block body = {};
+  Block body;
 };
 
 struct Statement {
@@ -114,15 +114,15 @@ struct Statement {
   ExpressionPtr filter = {};
   Target target = {};
   std::vector<std::pair<Target, ExpressionPtr>> assignments = {};
-  std::vector<Branch> branches = {};
-  Block body = {};
-  Block otherwise = {};
+  std::vector<Branch> branches;
+  Block body;
+  Block otherwise;
   bool recursive = false;
   std::unique_ptr<MacroSyntax> macro = {};
 };
 
 struct Program {
-  Block body = {};
+  Block body;
   std::vector<std::string> names = {};
   NameId loop = -1;
   NameId caller = -1;
