@@ -23,6 +23,15 @@ Value sort_key(const Value& value, bool case_sensitive) {
   return value.is_text() && !case_sensitive ? Value::text(lower(*value.as_text())) : value;
 }
 
+/// As Python has it: lists and dicts are not, nor is a tuple that holds one.
+bool is_hashable(const Value& value) {
+  const Sequence* sequence = value.as_sequence();
+  return value.as_dict() == nullptr &&
+         (sequence == nullptr ||
+          (sequence->tuple &&
+           std::all_of(sequence->items.begin(), sequence->items.end(), is_hashable)));
+}
+
 /// "a.b.0" of an item, as filters name attributes.
 Value dotted_attribute(const Interpreter& interpreter, Value value, const Value& name) {
   if (!name.is_text()) {
@@ -146,7 +155,7 @@ Value unique(Interpreter& interpreter, const Value& value, const Arguments& argu
         attribute == nullptr ? item : dotted_attribute(interpreter, item, *attribute),
         case_sensitive
     );
-    if (key.as_dict() != nullptr || (key.as_sequence() != nullptr && !key.as_sequence()->tuple)) {
+    if (!is_hashable(key)) {
       throw invalid(fmt::format("a {} cannot be told apart by unique", type_name(key)));
     }
     interpreter.charge(static_cast<int64_t>(keys.size()));
