@@ -27,6 +27,8 @@ std::string_view finish_text(FinishReason reason) {
       return "ended by the end of the context (-c)";
     case FinishReason::kCancelled:
       return "interrupted";
+    case FinishReason::kDeadline:
+      return "ended by its deadline";
     case FinishReason::kNone:
       break;
   }
