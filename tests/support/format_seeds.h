@@ -99,12 +99,26 @@ inline std::vector<std::string> hf_config_seeds() {
       R"("partial_rotary_factor":0.25}},"max_position_embeddings":64}})"};
 }
 
+inline std::vector<std::string> request_body_seeds() {
+  return {
+      R"({"messages":[{"role":"system","content":"a"},{"role":"user","content":"b"}],"stream":true,)"
+      R"("temperature":0.5,"top_k":4,"stop":["x"],"n":2,"logprobs":true,"top_logprobs":2,)"
+      R"("speculative":{"enabled":true,"max_length":3},"stream_options":{"include_usage":true}})",
+      R"({"messages":[{"role":"user","content":[{"type":"text","text":"b"}]}],"tools":[{"type":)"
+      R"("function","function":{"name":"f","parameters":{"type":"object","properties":{"a":)"
+      R"({"type":"string","enum":["x"]}}}}}],"tool_choice":"auto","reasoning_effort":"low",)"
+      R"("chat_template_kwargs":{"enable_thinking":true,"thinking_token_budget":3}})",
+      R"({"prompt":["a",[1,2]],"max_tokens":3,"logit_bias":{"5":-100},"seed":-1,"logprobs":2})",
+      R"({"content":"a<turn|>","with_pieces":true,"tokens":[1,2,3]})"};
+}
+
 /// Corpus name (the fuzz target without "fuzz_") to its seeds.
 inline std::map<std::string, std::vector<std::string>> format_seeds() {
   return {
       {"gguf", gguf_seeds()},
       {"safetensors", safetensors_seeds()},
-      {"hf_config", hf_config_seeds()}};
+      {"hf_config", hf_config_seeds()},
+      {"request_bodies", request_body_seeds()}};
 }
 
 }  // namespace octet::test

@@ -23,7 +23,8 @@ using Command = std::variant<
     InspectArguments,
     VerifyArguments,
     SynthArguments,
-    BenchArguments>;
+    BenchArguments,
+    ServeArguments>;
 
 /// `arguments` without the program's name. Throws Error(kInvalidArgument) in one sentence for
 /// anything it does not know.

@@ -27,6 +27,7 @@ struct Dispatch {
   int operator()(const VerifyArguments& arguments) const { return verify(arguments); }
   int operator()(const SynthArguments& arguments) const { return synth(arguments); }
   int operator()(const BenchArguments& arguments) const { return bench(arguments); }
+  int operator()(const ServeArguments& arguments) const { return serve(arguments); }
 };
 
 int guarded_main(const std::vector<std::string>& arguments) {

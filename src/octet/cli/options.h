@@ -114,6 +114,29 @@ struct BenchArguments {
   bool json = false;
 };
 
+struct ServeArguments {
+  PairOptions pair;
+  SamplingOptions sampling;  // for requests that do not say
+  std::string host = "127.0.0.1";
+  int port = 8080;  // 0: any free one
+  std::vector<std::string> api_keys;
+  std::string api_key_file;
+  std::vector<std::string> cors_origins;
+  std::string name;  // empty: from the file's name
+  int parallel = 4;
+  int64_t queue_length = 64;
+  int64_t slots = 0;             // 0: parallel + 8
+  int64_t cache_limit_mib = 0;   // 0: none
+  int64_t max_tokens = 0;        // of replies that do not say; 0: to the end of the context
+  std::optional<int> draft_max;  // nullopt: all that the drafter gives; 0: no drafting
+  int64_t max_body_bytes = 4 << 20;
+  int64_t max_connections = 256;
+  int ping_seconds = 15;
+  int drain_seconds = 30;
+  std::string pinned_system_file;
+  std::string config_file;  // its flags have joined the others already
+};
+
 enum class SynthKind { kTarget, kDrafter };
 enum class SynthFormat { kGguf, kSafetensors };
 

@@ -13,5 +13,6 @@ int inspect(const InspectArguments& arguments);
 int verify(const VerifyArguments& arguments);
 int synth(const SynthArguments& arguments);
 int bench(const BenchArguments& arguments);
+int serve(const ServeArguments& arguments);
 
 }  // namespace octet::cli

@@ -1,0 +1,52 @@
+// What a client is told when a request cannot be served: OpenAI's form, with the offending field in
+// `param`. Not for bugs of octet. Invariant: the body is always
+// {"error":{"message","type","param","code"}}, whatever the route.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "octet/base/error.h"
+#include "octet/serve/http_server.h"
+
+namespace octet::serve {
+
+class ApiError : public std::exception {
+ public:
+  /// 400, about one field ("messages[2].content"); param may be empty.
+  ApiError(std::string param, std::string message)
+      : message_(std::move(message)), param_(std::move(param)) {}
+  ApiError(int status, std::string type, std::string message)
+      : status_(status), type_(std::move(type)), message_(std::move(message)) {}
+
+  const char* what() const noexcept override { return message_.c_str(); }
+  int status() const { return status_; }
+  const std::string& type() const { return type_; }
+  const std::string& param() const { return param_; }
+
+  ApiError& with_code(std::string code) {
+    code_ = std::move(code);
+    return *this;
+  }
+  const std::string& code() const { return code_; }
+
+  /// JSON text of the error object's wrapper, as it also goes into a stream.
+  std::string body() const;
+  /// 429 and 503 carry Retry-After.
+  HttpReply reply() const;
+
+ private:
+  int status_ = 400;
+  std::string type_ = "invalid_request_error";
+  std::string message_;
+  std::string param_;
+  std::string code_;
+};
+
+/// An error of the engine or the text modules, as the client's: which field it names, when its
+/// sentence begins with one.
+ApiError api_error_of(const Error& error);
+
+}  // namespace octet::serve

@@ -1,0 +1,201 @@
+#include "octet/serve/reply_constraints.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "octet/base/error.h"
+#include "octet/serve/api_error.h"
+
+namespace octet::serve {
+namespace {
+
+constexpr size_t kMostSourceBytes = 256 * 1024;
+
+/// Compiles, and gives errors the field's name.
+template <typename Compile>
+std::shared_ptr<const Grammar> compiled(const std::string& field, Compile compile) {
+  try {
+    return compile();
+  } catch (const Error& error) {
+    throw ApiError(field, fmt::format("{}: {}", field, error.what()))
+        .with_code(std::string(error_kind_name(error.kind())));
+  }
+}
+
+std::shared_ptr<const Grammar> from_format(
+    const Json& format, const ServedModel& model, ThoughtStart thought
+) {
+  const std::string name = "response_format";
+  if (!format.is_object()) {
+    throw ApiError(name, "response_format expects an object");
+  }
+  RequestFields own(format, name + ".");
+  const std::string type = own.text("type", 64).value_or("");
+  if (type == "text") {
+    own.refuse_unread(true);
+    return nullptr;
+  }
+  if (type == "json_object") {
+    own.refuse_unread(true);
+    return compiled(name, [&] { return model.grammars->json_object(thought); });
+  }
+  if (type != "json_schema") {
+    throw ApiError(name + ".type", "response_format.type expects text, json_object or json_schema");
+  }
+  const Json* wrapper = own.find("json_schema");
+  own.refuse_unread(true);
+  const Json* schema = nullptr;
+  if (wrapper != nullptr && wrapper->is_object()) {
+    RequestFields inner(*wrapper, name + ".json_schema.");
+    schema = inner.find("schema");
+    inner.text("name", 256);
+    inner.text("description", 65536);
+    inner.boolean("strict");
+    inner.refuse_unread(true);
+  }
+  if (schema == nullptr || !schema->is_object()) {
+    throw ApiError(
+        name + ".json_schema.schema", "response_format.json_schema.schema expects an object"
+    );
+  }
+  return compiled(name, [&] { return model.grammars->json_schema(*schema, thought); });
+}
+
+/// choice, regex, grammar and a schema under whatever name it goes there.
+std::shared_ptr<const Grammar> from_sources(
+    RequestFields& fields, const ServedModel& model, ThoughtStart thought, const char* schema_name
+) {
+  std::vector<std::shared_ptr<const Grammar>> found;
+  if (const auto choices = fields.texts("choice", 1000)) {
+    found.push_back(compiled(fields.name_of("choice"), [&] {
+      return model.grammars->choice(*choices, thought);
+    }));
+  }
+  if (const auto regex = fields.text("regex", kMostSourceBytes)) {
+    found.push_back(compiled(fields.name_of("regex"), [&] {
+      return model.grammars->regex(*regex, thought);
+    }));
+  }
+  if (const auto ebnf = fields.text("grammar", kMostSourceBytes)) {
+    found.push_back(compiled(fields.name_of("grammar"), [&] {
+      return model.grammars->ebnf(*ebnf, thought);
+    }));
+  }
+  if (const Json* schema = fields.find(schema_name)) {
+    found.push_back(compiled(fields.name_of(schema_name), [&] {
+      return model.grammars->json_schema(*schema, thought);
+    }));
+  }
+  if (found.size() > 1) {
+    throw ApiError(
+        fields.name_of("grammar"), "only one of choice, regex, grammar and a schema may be given"
+    );
+  }
+  return found.empty() ? nullptr : found.front();
+}
+
+}  // namespace
+
+ThoughtStart thought_of(const ChatPrompt& prompt, const ServedModel& model) {
+  const ChatTokens& tokens = model.tokenizer->chat_tokens();
+  for (auto token = prompt.tokens.rbegin(); token != prompt.tokens.rend(); ++token) {
+    if (*token == tokens.channel_open) {
+      return ThoughtStart::kOpen;
+    }
+    if (*token == tokens.channel_close || *token == tokens.turn_open) {
+      break;
+    }
+  }
+  return prompt.thinking ? ThoughtStart::kMayOpen : ThoughtStart::kNone;
+}
+
+std::shared_ptr<const Grammar> read_constraint(
+    RequestFields& fields, const ServedModel& model, ThoughtStart thought
+) {
+  std::shared_ptr<const Grammar> grammar = from_sources(fields, model, thought, "json_schema");
+  const auto take = [&](std::shared_ptr<const Grammar> other, const char* name) {
+    if (other != nullptr && grammar != nullptr) {
+      throw ApiError(name, fmt::format("{} contradicts another format of this request", name));
+    }
+    grammar = other != nullptr ? std::move(other) : std::move(grammar);
+  };
+  if (const Json* format = fields.find("response_format")) {
+    take(from_format(*format, model, thought), "response_format");
+  }
+  if (const Json* outputs = fields.find("structured_outputs")) {
+    if (!outputs->is_object()) {
+      throw ApiError("structured_outputs", "structured_outputs expects an object");
+    }
+    RequestFields own(*outputs, "structured_outputs.");
+    take(from_sources(own, model, thought, "json"), "structured_outputs");
+    own.refuse_unread(true);
+  }
+  return grammar;
+}
+
+std::string read_tools(RequestFields& fields, const Json* tools, GenerationRequest& request) {
+  const Json* choice = fields.find("tool_choice");
+  request.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
+  std::string chosen = "auto";
+  if (choice != nullptr && choice->is_string()) {
+    chosen = choice->get<std::string>();
+    if (chosen != "auto" && chosen != "none" && chosen != "required") {
+      throw ApiError("tool_choice", "tool_choice expects auto, none, required or a function");
+    }
+  } else if (choice != nullptr) {
+    const bool named =
+        choice->is_object() && choice->contains("function") && (*choice)["function"].is_object() &&
+        (*choice)["function"].contains("name") && (*choice)["function"]["name"].is_string();
+    if (!named) {
+      throw ApiError("tool_choice", "tool_choice expects auto, none, required or a function");
+    }
+    chosen = fmt::format("={}", (*choice)["function"]["name"].get<std::string>());
+  }
+  if (choice != nullptr && chosen != "none" && tools == nullptr) {
+    throw ApiError("tool_choice", "tool_choice is given and there are no tools");
+  }
+  request.tools_allowed = tools != nullptr && chosen != "none";
+  for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
+    request.tool_names.push_back((*tools)[i]["function"]["name"].get<std::string>());
+  }
+  if (chosen.starts_with('=') &&
+      std::ranges::find(request.tool_names, chosen.substr(1)) == request.tool_names.end()) {
+    throw ApiError("tool_choice", fmt::format("there is no tool '{}'", chosen.substr(1)));
+  }
+  return chosen;
+}
+
+std::shared_ptr<const Grammar> tool_grammar(
+    const ToolDemand& demand, const ServedModel& model, const GenerationRequest& request
+) {
+  if (!request.tools_allowed) {
+    return nullptr;
+  }
+  const bool named = demand.choice.starts_with('=');
+  ToolRules rules;
+  bool strict = false;
+  for (const Json& tool : *demand.tools) {
+    const Json& function = tool["function"];
+    const auto name = function["name"].get<std::string>();
+    if (named && name != demand.choice.substr(1)) {
+      continue;
+    }
+    strict = strict || (function.contains("strict") && function["strict"] == true);
+    const bool schema = function.contains("parameters") && function["parameters"].is_object();
+    rules.tools.push_back({name, schema ? &function["parameters"] : nullptr});
+  }
+  const bool demanded = named || demand.choice == "required";
+  if (!demanded && !strict) {
+    return nullptr;  // the model is free, and its calls are read as they come
+  }
+  rules.use = demanded ? ToolUse::kRequired : ToolUse::kAllowed;
+  rules.parallel = request.parallel_tool_calls;
+  rules.free_arguments = !strict;
+  return compiled("tools", [&] { return model.grammars->tool_calls(rules, demand.thought); });
+}
+
+}  // namespace octet::serve

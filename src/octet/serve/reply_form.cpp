@@ -1,0 +1,269 @@
+#include "octet/serve/reply_form.h"
+
+#include <numeric>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace octet::serve {
+namespace {
+
+double rate(int64_t count, double ms) {
+  return ms > 0.0 ? static_cast<double>(count) * 1000.0 / ms : 0.0;
+}
+
+double each(int64_t count, double ms) {
+  return count > 0 ? ms / static_cast<double>(count) : 0.0;
+}
+
+Json tool_calls_of(const ChoiceText& choice) {
+  Json calls = Json::array();
+  for (const ToolCallText& call : choice.tool_calls) {
+    Json entry = {{"id", call.id}, {"type", "function"}};
+    entry["function"] = {{"name", call.name}, {"arguments", call.arguments}};
+    calls.push_back(std::move(entry));
+  }
+  return calls;
+}
+
+Json message_of(const ChoiceText& choice) {
+  Json message = {{"role", "assistant"}, {"content", choice.content}, {"refusal", nullptr}};
+  if (choice.has_reasoning) {
+    message["reasoning_content"] = choice.reasoning;
+  }
+  if (!choice.tool_calls.empty()) {
+    message["tool_calls"] = tool_calls_of(choice);
+    if (choice.content.empty()) {
+      message["content"] = nullptr;
+    }
+  }
+  return message;
+}
+
+Json bytes_of(std::string_view text) {
+  Json bytes = Json::array();
+  for (const char c : text) {
+    bytes.push_back(static_cast<int>(static_cast<unsigned char>(c)));
+  }
+  return bytes;
+}
+
+std::string spelling(const Tokenizer& tokenizer, TokenId token) {
+  return token < tokenizer.vocabulary_size() ? std::string(tokenizer.bytes(token)) : std::string();
+}
+
+Json entry_of(const Tokenizer& tokenizer, TokenId token, float log_probability) {
+  const std::string text = spelling(tokenizer, token);
+  return {{"token", text}, {"logprob", log_probability}, {"bytes", bytes_of(text)}};
+}
+
+Json chat_scores(const Tokenizer& tokenizer, const std::vector<EmittedToken>& tokens) {
+  Json content = Json::array();
+  for (const EmittedToken& token : tokens) {
+    Json entry = entry_of(tokenizer, token.token, token.scores->chosen);
+    entry["top_logprobs"] = Json::array();
+    for (const ScoredToken& best : token.scores->best) {
+      entry["top_logprobs"].push_back(entry_of(tokenizer, best.token, best.log_probability));
+    }
+    content.push_back(std::move(entry));
+  }
+  Json scores = Json::object();
+  scores["content"] = std::move(content);
+  scores["refusal"] = nullptr;
+  return scores;
+}
+
+Json completion_scores(const Tokenizer& tokenizer, const std::vector<EmittedToken>& tokens) {
+  Json scores = Json::object();
+  for (const char* list : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
+    scores[list] = Json::array();
+  }
+  size_t offset = 0;
+  for (const EmittedToken& token : tokens) {
+    const std::string text = spelling(tokenizer, token.token);
+    Json best = Json::object();
+    for (const ScoredToken& scored : token.scores->best) {
+      best[spelling(tokenizer, scored.token)] = scored.log_probability;
+    }
+    scores["tokens"].push_back(text);
+    scores["token_logprobs"].push_back(token.scores->chosen);
+    scores["top_logprobs"].push_back(std::move(best));
+    scores["text_offset"].push_back(offset);
+    offset += text.size();
+  }
+  return scores;
+}
+
+}  // namespace
+
+std::string finish_reason_of(FinishReason reason, bool tool_calls) {
+  switch (reason) {
+    case FinishReason::kStopToken:
+    case FinishReason::kStopString:
+      return tool_calls ? "tool_calls" : "stop";
+    case FinishReason::kLength:
+    case FinishReason::kContext:
+    case FinishReason::kDeadline:
+      return "length";
+    case FinishReason::kCancelled:
+    case FinishReason::kNone:
+      return "stop";
+  }
+  return "stop";
+}
+
+Json chunk(const ReplyHead& head) {
+  const bool chat = head.form == ReplyForm::kChat;
+  return {
+      {"id", head.id},
+      {"object", chat ? "chat.completion.chunk" : "text_completion"},
+      {"created", head.created},
+      {"model", head.model},
+      {"system_fingerprint", nullptr},
+      {"choices", Json::array()}};
+}
+
+Json delta_choice(const ReplyHead& head, int64_t index, Json delta) {
+  Json choice = {{"index", index}};
+  if (head.form == ReplyForm::kChat) {
+    choice["delta"] = std::move(delta);
+  } else {
+    choice["text"] = delta.contains("content") ? delta["content"] : Json("");
+  }
+  choice["logprobs"] = nullptr;
+  choice["finish_reason"] = nullptr;
+  return choice;
+}
+
+Json whole(
+    const ReplyHead& head, const Tokenizer& tokenizer, const std::vector<ChoiceText>& choices
+) {
+  Json body = chunk(head);
+  const bool chat = head.form == ReplyForm::kChat;
+  if (chat) {
+    body["object"] = "chat.completion";
+  }
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const ChoiceText& choice = choices[i];
+    Json entry = {{"index", i}};
+    if (chat) {
+      entry["message"] = message_of(choice);
+    } else {
+      entry["text"] = choice.content;
+    }
+    entry["logprobs"] = scores_of(head.form, tokenizer, choice.scored);
+    entry["finish_reason"] = choice.finish_reason;
+    entry["finish_detail"] = choice.finish_detail;
+    body["choices"].push_back(std::move(entry));
+  }
+  body["usage"] = usage_of(choices);
+  body["timings"] = choices.size() == 1 ? timings_of(choices.front()) : Json();
+  body["metrics"] = metrics_of(choices);
+  return body;
+}
+
+Json usage_of(const std::vector<ChoiceText>& choices) {
+  int64_t prompt = 0;
+  int64_t cached = 0;
+  int64_t reply = 0;
+  int64_t thinking = 0;
+  int64_t accepted = 0;
+  int64_t drafted = 0;
+  for (const ChoiceText& choice : choices) {
+    prompt += choice.report.prompt_tokens;
+    cached += choice.report.reused_tokens;
+    reply += choice.report.reply_tokens;
+    thinking += choice.thinking_tokens;
+    accepted += choice.report.acceptance.accepted;
+    drafted += choice.report.acceptance.drafted;
+  }
+  return {
+      {"prompt_tokens", prompt},
+      {"completion_tokens", reply},
+      {"total_tokens", prompt + reply},
+      {"prompt_tokens_details", {{"cached_tokens", cached}, {"audio_tokens", 0}}},
+      {"completion_tokens_details",
+       {{"reasoning_tokens", thinking},
+        {"audio_tokens", 0},
+        {"accepted_prediction_tokens", accepted},
+        {"rejected_prediction_tokens", drafted - accepted}}}};
+}
+
+Json timings_of(const ChoiceText& choice) {
+  const ReplyReport& report = choice.report;
+  const int64_t read = report.prompt_tokens - report.reused_tokens;
+  const double prompt_ms = choice.times.prefill_ms;
+  const double reply_ms = choice.times.decode_ms;
+  Json timings = {
+      {"cache_n", report.reused_tokens},
+      {"prompt_n", read},
+      {"prompt_ms", prompt_ms},
+      {"prompt_per_token_ms", each(read, prompt_ms)},
+      {"prompt_per_second", rate(read, prompt_ms)},
+      {"predicted_n", report.reply_tokens},
+      {"predicted_ms", reply_ms},
+      {"predicted_per_token_ms", each(report.reply_tokens, reply_ms)},
+      {"predicted_per_second", rate(report.reply_tokens, reply_ms)}};
+  if (report.acceptance.drafted > 0) {
+    timings["draft_n"] = report.acceptance.drafted;
+    timings["draft_n_accepted"] = report.acceptance.accepted;
+  }
+  timings["queue_ms"] = report.queue_ms;
+  timings["first_token_ms"] = report.first_token_ms;
+  timings["first_speech_ms"] = choice.first_speech_ms;
+  timings["first_sentence_ms"] = choice.first_sentence_ms;
+  return timings;
+}
+
+Json metrics_of(const std::vector<ChoiceText>& choices) {
+  if (choices.size() != 1) {
+    return nullptr;
+  }
+  const ReplyReport& report = choices.front().report;
+  const AcceptanceStatistics& acceptance = report.acceptance;
+  const std::vector<double>& gaps = report.between_tokens_ms;
+  const double decode_ms = std::accumulate(gaps.begin(), gaps.end(), 0.0);
+  // Index: accepted drafts of a step, the target's own token left out.
+  Json histogram = Json::array();
+  for (int k = 0; k <= acceptance.rows(); ++k) {
+    histogram.push_back(acceptance.histogram[static_cast<size_t>(k) + 1]);
+  }
+  const bool drafted = acceptance.drafted > 0;
+  Json speculative = {
+      {"mean_acceptance_length", acceptance.mean_acceptance_length()},
+      {"draft_acceptance_rate",
+       drafted ? static_cast<double>(acceptance.accepted) / static_cast<double>(acceptance.drafted)
+               : 0.0},
+      {"acceptance_histogram", std::move(histogram)},
+      {"num_spec_steps", acceptance.steps},
+      {"num_accepted_draft_tokens", acceptance.accepted},
+      {"num_draft_tokens", acceptance.drafted},
+      {"num_spec_tokens", acceptance.rows()}};
+  return {
+      {"time_to_first_token_ms", report.first_token_ms},
+      {"generation_time_ms", decode_ms},
+      {"queue_time_ms", report.queue_ms},
+      {"mean_itl_ms", each(std::ssize(gaps), decode_ms)},
+      {"tokens_per_second", rate(std::ssize(gaps), decode_ms)},
+      {"speculative_decoding", drafted ? std::move(speculative) : Json()}};
+}
+
+Json scores_of(
+    ReplyForm form, const Tokenizer& tokenizer, const std::vector<EmittedToken>& tokens
+) {
+  if (tokens.empty()) {
+    return nullptr;
+  }
+  return form == ReplyForm::kChat ? chat_scores(tokenizer, tokens)
+                                  : completion_scores(tokenizer, tokens);
+}
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string event_of(const Json& json) {
+  return "data: " + dump(json) + "\n\n";
+}
+
+}  // namespace octet::serve

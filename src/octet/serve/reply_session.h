@@ -1,0 +1,65 @@
+// One generation over HTTP: submits a request's choices to the engine, turns their events into
+// chunks or one whole reply, and cancels when the client is gone. Everything but construction
+// happens on the exchange's strand. Invariants: text leaves as it becomes certain, speech before a
+// tool call that follows it; a stream that was opened ends with [DONE], after an error object if it
+// failed.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "octet/engine/engine.h"
+#include "octet/serve/api_error.h"
+#include "octet/serve/generation_request.h"
+#include "octet/serve/http_server.h"
+#include "octet/serve/reply_form.h"
+
+namespace octet::serve {
+
+class ReplySession : public std::enable_shared_from_this<ReplySession> {
+ public:
+  /// `on_end` is called once, when the last word is said: whoever owns the session may drop it.
+  ReplySession(
+      const ServedModel& model,
+      GenerationRequest request,
+      ReplyHead head,
+      std::shared_ptr<HttpExchange> exchange,
+      std::function<void(const std::string& id)> on_end
+  );
+  ~ReplySession();
+
+  /// Submits and answers. Throws ApiError before anything was sent: 429 when the queue is full.
+  void start(Engine& engine);
+
+  // From any thread:
+  void cancel();
+  void end_thinking();
+
+ private:
+  class Choice;
+
+  void submit(Engine& engine);
+  void wake();
+  void drain();
+  void take(Choice& choice, int64_t index, ReplyStreamEvent event);
+  void send_deltas(Choice& choice, int64_t index, Json log_probabilities);
+  void send_finish(Choice& choice, int64_t index);
+  void fail(const ApiError& error);
+  void complete();
+
+  const ServedModel& model_;
+  GenerationRequest request_;
+  ReplyHead head_;
+  std::shared_ptr<HttpExchange> exchange_;
+  std::function<void(const std::string& id)> on_end_;
+  std::vector<std::unique_ptr<Choice>> choices_;
+  std::atomic<bool> scheduled_{false};
+  bool over_ = false;
+};
+
+}  // namespace octet::serve

@@ -1,0 +1,471 @@
+// An independent client, npm `openai`, against a running server with the shipped pair:
+//   node serve_conformance.mjs http://127.0.0.1:PORT KEY
+// Prints one line a check; exit code 1 when any failed.
+import assert from "node:assert/strict";
+import OpenAI from "openai";
+
+const [base, key] = process.argv.slice(2);
+const client = new OpenAI({ baseURL: `${base}/v1`, apiKey: key, maxRetries: 0, timeout: 60_000 });
+const model = (await client.models.list()).data[0].id;
+
+const ROBOT = { role: "system", content: "You are Robi, an expressive tabletop companion robot." };
+const TOOLS = [
+  {
+    type: "function",
+    function: {
+      name: "play_animation",
+      description: "Play an expressive head and antenna animation on the robot.",
+      parameters: {
+        type: "object",
+        properties: {
+          animation_name: {
+            type: "string",
+            description: "Name of the animation.",
+            enum: ["happy_nod", "curious_tilt", "scan_room", "wave_antenna", "sad_droop", "little_dance"],
+          },
+          speed: { type: "string", description: "Speed of the animation.", enum: ["slow", "normal", "fast"] },
+        },
+        required: ["animation_name"],
+      },
+    },
+  },
+  {
+    type: "function",
+    function: {
+      name: "look_at",
+      description: "Turn the head of the robot to a direction.",
+      parameters: {
+        type: "object",
+        properties: {
+          direction: {
+            type: "string",
+            description: "Where to look.",
+            enum: ["left", "right", "up", "down", "front"],
+          },
+        },
+        required: ["direction"],
+      },
+    },
+  },
+  {
+    type: "function",
+    function: {
+      name: "describe_view",
+      description: "Describe what the camera sees.",
+      parameters: { type: "object", properties: {}, required: [] },
+    },
+  },
+];
+const QUIET = { chat_template_kwargs: { enable_thinking: false } };
+
+const ask = (text, more = {}) => ({
+  model,
+  messages: [{ role: "user", content: text }],
+  temperature: 0,
+  max_tokens: 80,
+  ...QUIET,
+  ...more,
+});
+const chat = (text, more) => client.chat.completions.create(ask(text, more));
+
+/** The whole reply from its chunks, put together as any client does. */
+async function streamed(request) {
+  const stream = await client.chat.completions.create({ ...request, stream: true });
+  const reply = { content: "", reasoning: "", calls: [], finish: null, usage: null, chunks: 0, id: null, order: [] };
+  for await (const chunk of stream) {
+    reply.id ??= chunk.id;
+    assert.equal(chunk.id, reply.id);
+    assert.equal(chunk.object, "chat.completion.chunk");
+    if (chunk.usage) {
+      assert.deepEqual(chunk.choices, []);
+      reply.usage = chunk.usage;
+      reply.metrics = chunk.metrics;
+    }
+    for (const choice of chunk.choices) {
+      reply.chunks += 1;
+      reply.content += choice.delta.content ?? "";
+      reply.reasoning += choice.delta.reasoning_content ?? "";
+      if (choice.delta.content) reply.order.push("text");
+      for (const call of choice.delta.tool_calls ?? []) {
+        reply.order.push("call");
+        reply.calls[call.index] ??= { id: call.id, name: call.function.name, arguments: "" };
+        reply.calls[call.index].arguments += call.function.arguments ?? "";
+      }
+      reply.finish = choice.finish_reason ?? reply.finish;
+    }
+  }
+  return reply;
+}
+
+async function refused(status, param, call) {
+  try {
+    await call();
+  } catch (error) {
+    assert.equal(error.status, status, error.message);
+    assert.equal(error.param ?? null, param, error.message);
+    assert.ok(error.type, "no type");
+    return error;
+  }
+  assert.fail(`was not refused with ${status}`);
+}
+
+const checks = {
+  async "a reply, whole"() {
+    const reply = await chat("What is the capital of Finland?");
+    assert.equal(reply.object, "chat.completion");
+    assert.equal(reply.choices.length, 1);
+    const [choice] = reply.choices;
+    assert.match(choice.message.content, /Helsinki/);
+    assert.equal(choice.message.role, "assistant");
+    assert.equal(choice.message.refusal, null);
+    assert.equal(choice.finish_reason, "stop");
+    assert.equal(choice.finish_detail, "stop_token");
+    assert.equal(reply.usage.total_tokens, reply.usage.prompt_tokens + reply.usage.completion_tokens);
+    assert.ok(reply.timings.predicted_n === reply.usage.completion_tokens);
+  },
+  async "a stream is the whole reply"() {
+    const request = ask("Tell me a story about a mouse.");
+    const whole = await client.chat.completions.create(request);
+    const stream = await streamed({ ...request, stream_options: { include_usage: true } });
+    assert.equal(stream.content, whole.choices[0].message.content);
+    assert.equal(stream.finish, whole.choices[0].finish_reason);
+    assert.equal(stream.usage.completion_tokens, whole.usage.completion_tokens);
+    assert.ok(stream.chunks > 4, `${stream.chunks} chunks`);
+    assert.equal((await streamed(request)).usage, null);
+  },
+  async "drafting changes nothing, and is told"() {
+    const request = ask("I want to hear a story with a mouse.", { temperature: 0.8, seed: 11, max_tokens: 120 });
+    const fixed = { enabled: true, policy: "fixed" };
+    const drafted = await client.chat.completions.create({ ...request, speculative: fixed });
+    const short = await client.chat.completions.create({ ...request, speculative: { ...fixed, max_length: 2 } });
+    const plain = await client.chat.completions.create({ ...request, speculative: { enabled: false } });
+    for (const other of [short, plain]) {
+      assert.equal(other.choices[0].message.content, drafted.choices[0].message.content);
+    }
+    const told = drafted.metrics.speculative_decoding;
+    assert.ok(told.num_draft_tokens > 0 && told.mean_acceptance_length > 1);
+    assert.equal(told.acceptance_histogram.reduce((a, b) => a + b), told.num_spec_steps);
+    assert.equal(drafted.timings.draft_n, told.num_draft_tokens);
+    assert.equal(plain.metrics.speculative_decoding, null);
+    assert.ok(short.metrics.speculative_decoding.num_spec_tokens <= 2);
+  },
+  async "seeds repeat and choices differ"() {
+    const request = ask("Tell me a story about a dragon.", { temperature: 1, seed: 5, n: 3, max_tokens: 40 });
+    const one = await client.chat.completions.create(request);
+    const two = await client.chat.completions.create(request);
+    const texts = one.choices.map((choice) => choice.message.content);
+    assert.deepEqual(two.choices.map((choice) => choice.message.content), texts);
+    assert.deepEqual(one.choices.map((choice) => choice.index), [0, 1, 2]);
+    assert.ok(new Set(texts).size > 1);
+  },
+  async "stop strings and limits"() {
+    const free = (await chat("Tell me a story about a fox.")).choices[0].message.content;
+    const stop = free.slice(12, 17);
+    const cut = await chat("Tell me a story about a fox.", { stop: [stop] });
+    assert.equal(cut.choices[0].message.content, free.slice(0, free.indexOf(stop)));
+    assert.equal(cut.choices[0].finish_detail, "stop_string");
+    assert.equal((await streamed(ask("Tell me a story about a fox.", { stop }))).content, free.slice(0, free.indexOf(stop)));
+    for (const limit of [{ max_tokens: 5 }, { max_completion_tokens: 5, max_tokens: 50 }]) {
+      const short = await chat("Tell me a story about a fox.", limit);
+      assert.equal(short.usage.completion_tokens, 5);
+      assert.equal(short.choices[0].finish_reason, "length");
+    }
+  },
+  async "log-probabilities, drafted or not"() {
+    const request = ask("What is a river?", { logprobs: true, top_logprobs: 3, max_tokens: 24 });
+    const drafted = await client.chat.completions.create({ ...request, speculative: { policy: "fixed" } });
+    const plain = await client.chat.completions.create({ ...request, speculative: { enabled: false } });
+    const scores = drafted.choices[0].logprobs.content;
+    assert.deepEqual(scores, plain.choices[0].logprobs.content);
+    assert.equal(scores.length, drafted.usage.completion_tokens);
+    for (const score of scores) {
+      assert.ok(score.logprob <= 0);
+      assert.equal(score.top_logprobs.length, 3);
+      assert.equal(score.top_logprobs[0].token, score.token, "greedy takes the likeliest");
+      assert.equal(Buffer.from(score.bytes).toString(), score.token);
+    }
+    let joined = [];
+    const stream = await client.chat.completions.create({ ...request, stream: true });
+    for await (const chunk of stream) joined.push(...(chunk.choices[0]?.logprobs?.content ?? []));
+    assert.deepEqual(joined, scores);
+  },
+  async "speech before the tool call"() {
+    const request = { ...ask("Please look left."), tools: TOOLS, tool_choice: "auto" };
+    request.messages = [ROBOT, ...request.messages];
+    const whole = await client.chat.completions.create(request);
+    const { message, finish_reason } = whole.choices[0];
+    assert.equal(finish_reason, "tool_calls");
+    assert.equal(message.tool_calls.length, 1);
+    const [call] = message.tool_calls;
+    assert.equal(call.type, "function");
+    assert.equal(call.function.name, "look_at");
+    assert.deepEqual(JSON.parse(call.function.arguments), { direction: "left" });
+    const stream = await streamed(request);
+    assert.equal(stream.calls.length, 1);
+    assert.equal(stream.calls[0].name, "look_at");
+    assert.equal(stream.calls[0].arguments, call.function.arguments);
+    assert.equal(stream.content, message.content ?? "");
+    assert.ok(stream.order.indexOf("text") < stream.order.indexOf("call"), "text comes first");
+    assert.ok(!/<\|/.test(stream.content), stream.content);
+    const after = await client.chat.completions.create({
+      ...request,
+      messages: [...request.messages, message, { role: "tool", tool_call_id: call.id, content: '{"ok":true}' }],
+    });
+    assert.ok(after.choices[0].message.content.length > 0);
+    assert.ok(after.usage.prompt_tokens_details.cached_tokens > whole.usage.prompt_tokens / 2);
+  },
+  async "tool_choice none lets nothing be called"() {
+    const request = { ...ask("Please look left."), tools: TOOLS, tool_choice: "none" };
+    request.messages = [ROBOT, ...request.messages];
+    const reply = await client.chat.completions.create(request);
+    assert.equal(reply.choices[0].message.tool_calls, undefined);
+    assert.notEqual(reply.choices[0].finish_reason, "tool_calls");
+  },
+  async "formats hold, drafted or not"() {
+    const schema = {
+      type: "object",
+      properties: { name: { type: "string", maxLength: 20 }, count: { type: "integer" } },
+      required: ["name", "count"],
+      additionalProperties: false,
+    };
+    const formats = [
+      [{ response_format: { type: "json_schema", json_schema: { name: "item", strict: true, schema } } }, (text) => {
+        const value = JSON.parse(text);
+        assert.equal(typeof value.name, "string");
+        assert.ok(Number.isInteger(value.count));
+      }],
+      [{ choice: ["yes", "no", "perhaps"] }, (text) => assert.ok(["yes", "no", "perhaps"].includes(text), text)],
+      [{ regex: "[0-9]{3}-[a-f]{2}" }, (text) => assert.match(text, /^[0-9]{3}-[a-f]{2}$/)],
+      [{ grammar: 'root ::= "left" | "right"' }, (text) => assert.match(text, /^(left|right)$/)],
+    ];
+    for (const [format, check] of formats) {
+      for (const thinking of [false, true]) {
+        const request = ask("What do you sell?", { ...format, temperature: 0.7, seed: 3, max_tokens: 200 });
+        request.chat_template_kwargs = { enable_thinking: thinking, thinking_token_budget: thinking ? 8 : undefined };
+        const texts = [];
+        for (const speculative of [{ enabled: false }, { policy: "fixed" }]) {
+          const reply = await client.chat.completions.create({ ...request, speculative });
+          assert.equal(reply.choices[0].finish_reason, "stop", JSON.stringify(format));
+          check(reply.choices[0].message.content);
+          texts.push(reply.choices[0].message.content);
+        }
+        assert.equal(texts[0], texts[1]);
+      }
+    }
+    await refused(400, "regex", () => chat("Hello.", { regex: "(" }));
+    await refused(400, "grammar", () => chat("Hello.", { grammar: "rout ::=" }));
+    await refused(400, "response_format.type", () => chat("Hello.", { response_format: { type: "xml" } }));
+  },
+  async "demanded tools are called"() {
+    const request = { ...ask("Hello."), tools: TOOLS };
+    request.messages = [ROBOT, ...request.messages];
+    const any = await client.chat.completions.create({ ...request, tool_choice: "required" });
+    assert.equal(any.choices[0].finish_reason, "tool_calls");
+    const named = { type: "function", function: { name: "look_at" } };
+    const one = await client.chat.completions.create({ ...request, tool_choice: named, parallel_tool_calls: false });
+    assert.equal(one.choices[0].message.tool_calls.length, 1);
+    assert.equal(one.choices[0].message.tool_calls[0].function.name, "look_at");
+    JSON.parse(one.choices[0].message.tool_calls[0].function.arguments);
+    named.function.name = "fly";
+    await refused(400, "tool_choice", () => client.chat.completions.create({ ...request, tool_choice: named }));
+  },
+  async "thoughts are apart from speech"() {
+    const request = { ...ask("What is 12 plus 30?"), chat_template_kwargs: { enable_thinking: true } };
+    const whole = await client.chat.completions.create(request);
+    const { message } = whole.choices[0];
+    assert.ok(message.reasoning_content.length > 0);
+    assert.ok(message.content.length > 0);
+    assert.ok(!/thought|<\|/.test(message.content));
+    const thoughts = whole.usage.completion_tokens_details.reasoning_tokens;
+    assert.ok(thoughts > 0 && thoughts < whole.usage.completion_tokens);
+    const stream = await streamed(request);
+    assert.equal(stream.reasoning, message.reasoning_content);
+    assert.equal(stream.content, message.content);
+  },
+  async "a thinking budget holds, wherever it stands"() {
+    const request = ask("What is 12 plus 30?");
+    delete request.chat_template_kwargs;
+    const free = await client.chat.completions.create(request);
+    assert.ok(free.usage.completion_tokens_details.reasoning_tokens > 3);
+    const spellings = [
+      { chat_template_kwargs: { thinking_token_budget: 2 } },
+      { thinking_token_budget: 2 },
+      { thinking_budget_tokens: 2 },
+      { reasoning_budget_tokens: 2 },
+      { thinking: { type: "enabled", budget_tokens: 2 } },
+    ];
+    const texts = new Set();
+    for (const spelling of spellings) {
+      for (const speculative of [{ enabled: false }, { policy: "fixed" }]) {
+        const reply = await client.chat.completions.create({ ...request, ...spelling, speculative });
+        assert.ok(reply.usage.completion_tokens_details.reasoning_tokens <= 4, "label and budget");
+        texts.add(JSON.stringify(reply.choices[0].message));
+      }
+    }
+    assert.equal(texts.size, 1);
+    const none = await client.chat.completions.create({ ...request, reasoning_effort: "none" });
+    assert.equal(none.choices[0].message.reasoning_content, undefined);
+    await refused(400, "thinking_budget_tokens", () =>
+      client.chat.completions.create({ ...request, thinking_token_budget: 2, thinking_budget_tokens: 3 }));
+  },
+  async "the second turn reuses the first"() {
+    const messages = [ROBOT, { role: "user", content: "What is a river?" }];
+    const one = await client.chat.completions.create({ ...ask(""), messages });
+    messages.push(one.choices[0].message, { role: "user", content: "Do the little_dance move." });
+    const two = await client.chat.completions.create({ ...ask(""), messages });
+    assert.ok(two.usage.prompt_tokens_details.cached_tokens > 0.9 * one.usage.prompt_tokens);
+  },
+  async "plain completions"() {
+    const request = { model, prompt: "In the beginning", max_tokens: 12, temperature: 0 };
+    const whole = await client.completions.create({ ...request, logprobs: 2 });
+    assert.equal(whole.object, "text_completion");
+    assert.ok(whole.choices[0].text.length > 0);
+    assert.equal(whole.choices[0].logprobs.tokens.length, 12);
+    let text = "";
+    for await (const chunk of await client.completions.create({ ...request, stream: true })) {
+      text += chunk.choices[0]?.text ?? "";
+    }
+    assert.equal(text, whole.choices[0].text);
+    const two = await client.completions.create({ ...request, prompt: ["In the beginning", "And then"] });
+    assert.equal(two.choices.length, 2);
+    assert.equal(two.choices[0].text, text);
+  },
+  async "errors name their field"() {
+    const bad = [
+      ["temperature", { temperature: -1 }],
+      ["temperature", { temperature: "hot" }],
+      ["top_p", { top_p: 0 }],
+      ["n", { n: 1000000 }],
+      ["max_tokens", { max_tokens: 0 }],
+      ["stop", { stop: Array(100).fill("a") }],
+      ["top_logprobs", { top_logprobs: 3 }],
+      ["logit_bias", { logit_bias: { 99999999: 1 } }],
+      ["messages", { messages: [] }],
+      ["mirostat", { mirostat: 2 }],
+      ["min_tokens", { min_tokens: 3 }],
+      ["speculative.wrong", { speculative: { wrong: 1 } }],
+      ["frobnicate", { frobnicate: 1, strict: true }],
+      ["reasoning_effort", { reasoning_effort: "enormous" }],
+    ];
+    for (const [param, more] of bad) await refused(400, param, () => chat("Hello.", more));
+    await chat("Hello.", { frobnicate: 1, user: "me", max_tokens: 2 });
+    const long = await refused(400, "messages", () => chat("word ".repeat(20000)));
+    assert.equal(long.code, "context_length_exceeded");
+    assert.match(long.message, /\d+ tokens and the context \d+/);
+    await refused(404, null, () => chat("Hello.", { model: "another" }));
+    const stranger = new OpenAI({ baseURL: `${base}/v1`, apiKey: "wrong", maxRetries: 0 });
+    await refused(401, null, () => stranger.models.list());
+  },
+  async "hanging up cancels"() {
+    const request = ask("Tell me a story about a mouse.", { ignore_eos: true, max_tokens: 700 });
+    const stream = await client.chat.completions.create({ ...request, stream: true });
+    for await (const chunk of stream) {
+      if (chunk.choices[0]?.delta.content) break;
+    }
+    stream.controller.abort();
+    await idle();
+  },
+  async "cancel and end thinking by id"() {
+    const request = ask("Tell me a story about a mouse.", { ignore_eos: true, max_tokens: 700, request_id: "mine-1" });
+    const stream = await client.chat.completions.create({ ...request, stream: true });
+    let finish = null;
+    let told = false;
+    for await (const chunk of stream) {
+      assert.equal(chunk.id, "mine-1");
+      if (!told && chunk.choices[0]?.delta.content) {
+        told = true;
+        const reply = await post("/v1/requests/mine-1/cancel", "");
+        assert.equal(reply.status, 200);
+      }
+      finish = chunk.choices[0]?.finish_detail ?? finish;
+    }
+    assert.equal(finish, "cancelled");
+    assert.equal((await post("/v1/requests/mine-1/cancel", "")).status, 404);
+  },
+  async "deadlines end a reply"() {
+    const reply = await chat("Tell me a story about a mouse.", { ignore_eos: true, max_tokens: 700, deadline_ms: 40 });
+    assert.equal(reply.choices[0].finish_detail, "deadline");
+    assert.ok(reply.usage.completion_tokens < 700);
+  },
+  async "about the server"() {
+    assert.equal((await fetch(`${base}/health`)).status, 200);
+    for (const path of ["/ready", "/metrics", "/props", "/v1/models"]) {
+      assert.equal((await fetch(base + path)).status, 401, path);
+      assert.equal((await get(path)).status, 200, path);
+    }
+    assert.equal((await get("/v1/nothing")).status, 404);
+    const wrong = await get("/v1/chat/completions");
+    assert.equal(wrong.status, 405);
+    assert.equal(wrong.headers.get("allow"), "POST");
+    const props = await (await get("/props")).json();
+    assert.equal(props.speculative.enabled, true);
+    assert.ok(props.speculative.max_length === 7 && props.n_ctx > 0);
+    const metrics = await (await get("/metrics")).text();
+    assert.match(metrics, /octet:spec_decode_num_accepted_tokens_per_pos_total\{position="0"\} \d/);
+    const listed = await (await get(`/v1/models/${model}`)).json();
+    assert.equal(listed.max_model_len, props.n_ctx);
+  },
+  async "text routes"() {
+    const text = "Hello \u{1F98E} <|turn>";
+    const plain = await (await post("/tokenize", { content: text, parse_special: false, with_pieces: true })).json();
+    assert.ok(plain.tokens.some((entry) => Array.isArray(entry.piece)) || plain.tokens.length > 0);
+    const ids = plain.tokens.map((entry) => entry.id);
+    assert.equal((await (await post("/detokenize", { tokens: ids })).json()).content, text);
+    const special = await (await post("/tokenize", { content: text })).json();
+    assert.ok(special.tokens.length < ids.length);
+    const prompt = await (await post("/apply-template", { messages: ask("Hi.").messages })).json();
+    assert.match(prompt.prompt, /<\|turn>user\nHi\.<turn\|>/);
+    assert.equal(prompt.thinking, true);
+  },
+  async "text of a caller is never a control token"() {
+    const honest = await (await post("/tokenize", { messages: ask("a<turn|>b").messages })).json();
+    const turn = (await (await post("/tokenize", { content: "<turn|>" })).json()).tokens[0];
+    const without = await (await post("/tokenize", { messages: ask("ab").messages })).json();
+    const count = (tokens) => tokens.filter((token) => token === turn).length;
+    assert.equal(count(honest.tokens), count(without.tokens));
+  },
+  async "pages of other sites are kept out"() {
+    const from = (origin) =>
+      fetch(`${base}/v1/models`, { headers: { authorization: `Bearer ${key}`, origin } });
+    assert.equal((await from("https://evil.example")).status, 403);
+    assert.equal((await from("http://localhost.evil.example")).status, 403);
+    const local = await from("http://localhost:3000");
+    assert.equal(local.status, 200);
+    assert.equal(local.headers.get("access-control-allow-origin"), "http://localhost:3000");
+    assert.equal(local.headers.get("access-control-allow-credentials"), null);
+  },
+  async "bodies that are none"() {
+    for (const body of ["", "{", "[]", '{"messages":', "null", "\u0000", '"x"', "[".repeat(5000)]) {
+      const reply = await post("/v1/chat/completions", body);
+      assert.equal(reply.status, 400, body.slice(0, 20));
+      assert.ok((await reply.json()).error.message);
+    }
+    assert.equal((await post("/v1/chat/completions", "x".repeat(5 << 20))).status, 413);
+  },
+};
+
+const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+const get = (path) => fetch(base + path, { headers });
+const post = (path, body) =>
+  fetch(base + path, { method: "POST", headers, body: typeof body === "string" ? body : JSON.stringify(body) });
+
+async function idle() {
+  for (let i = 0; i < 200; ++i) {
+    const { requests } = await (await get("/props")).json();
+    if (requests.running + requests.waiting === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.fail("a reply goes on that nobody reads");
+}
+
+let failed = 0;
+for (const [name, check] of Object.entries(checks)) {
+  try {
+    await check();
+    console.log(`ok    ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAIL  ${name}: ${error.message}\n${error.stack}`);
+  }
+}
+process.exit(failed === 0 ? 0 : 1);

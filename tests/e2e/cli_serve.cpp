@@ -1,0 +1,182 @@
+// The server as its users have it: started from the command line, driven by an independent client,
+// stopped by a signal.
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "support/run_program.h"
+#include "support/temporary_directory.h"
+
+namespace octet::test {
+namespace {
+
+const std::string kClients = OCTET_SOURCE_DIR "/tests/differential";
+const std::string kKey = "a-key-for-tests";
+
+/// A server on a free port of this machine, with the shipped pair on one thread.
+class RunningServer {
+ public:
+  explicit RunningServer(const std::vector<std::string>& more = {}) : log_(directory_.file("log")) {
+    std::vector<std::string> arguments = {
+        OCTET_PROGRAM,
+        "serve",
+        "-m",
+        kPairTarget,
+        "-md",
+        kPairDrafter,
+        "-t",
+        "1",
+        "-c",
+        "2048",
+        "--port",
+        "0",
+        "--api-key",
+        kKey,
+        "--drain",
+        "5"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    process_ = fork();
+    if (process_ == 0) {
+      const int out = open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      dup2(out, STDOUT_FILENO);
+      dup2(out, STDERR_FILENO);
+      std::vector<char*> list;
+      for (std::string& argument : arguments) {
+        list.push_back(argument.data());
+      }
+      list.push_back(nullptr);
+      execv(OCTET_PROGRAM, list.data());
+      _exit(127);
+    }
+  }
+
+  ~RunningServer() {
+    if (process_ > 0) {
+      kill(process_, SIGKILL);
+      waitpid(process_, nullptr, 0);
+    }
+  }
+
+  /// The address that it says it has; empty when it does not come up.
+  std::string address() const {
+    for (int i = 0; i < 600; ++i) {
+      const std::string log = read_file(log_);
+      const size_t begin = log.find("http://");
+      if (begin != std::string::npos && log.find('\n', begin) != std::string::npos) {
+        return log.substr(begin, log.find_first_of(" \n", begin) - begin);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    ADD_FAILURE() << read_file(log_);
+    return {};
+  }
+
+  /// Its exit code after a signal; -1 when it does not end.
+  int stop(int signal) {
+    kill(process_, signal);
+    for (int i = 0; i < 400; ++i) {
+      int status = 0;
+      if (waitpid(process_, &status, WNOHANG) == process_) {
+        process_ = 0;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return -1;
+  }
+
+  std::string log() const { return read_file(log_); }
+
+ private:
+  TemporaryDirectory directory_;
+  std::string log_;
+  pid_t process_ = 0;
+};
+
+/// Runs a client of tests/differential; its report, or why there is none.
+struct ClientReport {
+  int exit_code = -1;
+  std::string text;
+};
+
+ClientReport run_client(const std::string& script, const std::string& address) {
+  const TemporaryDirectory directory;
+  const std::string command = fmt::format(
+      "cd {} && node {} {} {} >{} 2>&1",
+      shell_quoted(kClients),
+      script,
+      shell_quoted(address),
+      kKey,
+      shell_quoted(directory.file("out"))
+  );
+  const int status =
+      std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe): tests have one thread
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(directory.file("out"))};
+}
+
+bool has_node() {
+  return std::system("node --version >/dev/null 2>&1") == 0;  // NOLINT(concurrency-mt-unsafe)
+}
+
+TEST(Serve, AnIndependentClientFindsWhatItExpects) {
+  if (!has_node() || !std::filesystem::exists(kClients + "/node_modules/openai")) {
+    GTEST_SKIP() << "no " << kClients << "/node_modules/openai";
+  }
+  RunningServer server;
+  const std::string address = server.address();
+  ASSERT_FALSE(address.empty());
+  const ClientReport report = run_client("serve_conformance.mjs", address);
+  EXPECT_EQ(report.exit_code, 0) << report.text;
+  EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
+  EXPECT_EQ(server.log().find("Finland"), std::string::npos) << "prompts do not belong in logs";
+}
+
+TEST(Serve, WithstandsARoughCrowd) {
+  if (!has_node()) {
+    GTEST_SKIP() << "no node";
+  }
+  RunningServer server({"--parallel", "4", "--queue", "8", "--cache-limit", "64"});
+  const std::string address = server.address();
+  ASSERT_FALSE(address.empty());
+  const ClientReport report = run_client("serve_load.mjs", address);
+  EXPECT_EQ(report.exit_code, 0) << report.text;
+  EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
+}
+
+TEST(Serve, SaysWhatIsWrongBeforeItLoads) {
+  const ProgramResult taken = run_octet({"serve", "-m", "/nonexistent.gguf"});
+  EXPECT_EQ(taken.exit_code, 2);
+  const ProgramResult unknown = run_octet({"serve", "-m", kPairTarget, "--prot", "1"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_NE(unknown.err.find("--prot"), std::string::npos);
+  const ProgramResult address = run_with_pair("serve", {"--host", "256.1.1.1", "--port", "0"});
+  EXPECT_EQ(address.exit_code, 2);
+  EXPECT_NE(address.err.find("256.1.1.1"), std::string::npos);
+}
+
+TEST(Serve, FlagsComeFromTheEnvironmentAndFromAFile) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.write("octet.conf", "host = \"256.1.1.2\"\nport = 0\n");
+  const ProgramResult from_file = run_with_pair("serve", {"--config", file});
+  EXPECT_EQ(from_file.exit_code, 2);
+  EXPECT_NE(from_file.err.find("256.1.1.2"), std::string::npos) << from_file.err;
+  setenv("OCTET_HOST", "256.1.1.3", 1);  // NOLINT(concurrency-mt-unsafe)
+  const ProgramResult from_environment = run_with_pair("serve", {"--port", "0"});
+  unsetenv("OCTET_HOST");  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_EQ(from_environment.exit_code, 2);
+  EXPECT_NE(from_environment.err.find("256.1.1.3"), std::string::npos) << from_environment.err;
+}
+
+}  // namespace
+}  // namespace octet::test
