@@ -139,6 +139,33 @@ TEST_P(MatmulLaws, NoRowsAreFine) {
   EXPECT_TRUE(multiply(matmul, *weight, {nullptr, 0, kCols, kCols}).empty());
 }
 
+// docs/numerics.md: whoever has fused multiply-add computes the same bits, in whatever registers.
+TEST(MatmulSets, AgreeToTheBit) {
+  std::vector<const cpu::KernelTable*> tables = cpu::runnable_tables();
+  tables.pop_back();  // the portable set, which may have to round twice
+  if (tables.size() < 2) {
+    GTEST_SKIP() << "this CPU runs fewer than two instruction sets with fused multiply-add";
+  }
+  ThreadPool pool(1);
+  const int64_t rows = 9;
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    SCOPED_TRACE(dtype_facts(dtype).name);
+    const OwnedTensor owned = random_tensor("w", dtype, {40, kCols}, 110 + d, 0.1F);
+    const std::vector<float> x = random_values(rows * kCols, 120 + d, 1.0F);
+    std::vector<float> expected;
+    for (const cpu::KernelTable* table : tables) {
+      cpu::CpuMatmul matmul(*table, pool);
+      const auto weight = matmul.prepare(Checkpoint(), owned.tensor);
+      const std::vector<float> y = multiply(matmul, *weight, {x.data(), rows, kCols, kCols});
+      if (expected.empty()) {
+        expected = y;
+      }
+      EXPECT_EQ(y, expected) << table->name;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     InstructionSets,
     MatmulLaws,

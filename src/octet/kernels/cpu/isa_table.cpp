@@ -13,8 +13,14 @@
 #ifdef OCTET_HAVE_ISA_avx512
 extern "C" const octet::cpu::KernelTable octet_kernel_table_avx512;
 #endif
+#ifdef OCTET_HAVE_ISA_avx_vnni
+extern "C" const octet::cpu::KernelTable octet_kernel_table_avx_vnni;
+#endif
 #ifdef OCTET_HAVE_ISA_avx2
 extern "C" const octet::cpu::KernelTable octet_kernel_table_avx2;
+#endif
+#ifdef OCTET_HAVE_ISA_neon_i8mm
+extern "C" const octet::cpu::KernelTable octet_kernel_table_neon_i8mm;
 #endif
 #ifdef OCTET_HAVE_ISA_neon_dotprod
 extern "C" const octet::cpu::KernelTable octet_kernel_table_neon_dotprod;
@@ -31,9 +37,19 @@ std::vector<const KernelTable*> runnable_tables() {
     tables.push_back(&octet_kernel_table_avx512);
   }
 #endif
+#ifdef OCTET_HAVE_ISA_avx_vnni
+  if (features.avx_vnni) {
+    tables.push_back(&octet_kernel_table_avx_vnni);
+  }
+#endif
 #ifdef OCTET_HAVE_ISA_avx2
   if (features.avx2) {
     tables.push_back(&octet_kernel_table_avx2);
+  }
+#endif
+#ifdef OCTET_HAVE_ISA_neon_i8mm
+  if (features.neon_i8mm) {
+    tables.push_back(&octet_kernel_table_neon_i8mm);
   }
 #endif
 #ifdef OCTET_HAVE_ISA_neon_dotprod

@@ -2,8 +2,7 @@
 // includes this file in its own namespace after defining a struct `Probe` with: Integers, Floats
 // (register types), zero_integers(), load(pointer), combine(Integers, Integers), fold(Integers) ->
 // uint64_t, dot(sum, a, b), kDotOperations, ramp(), zero_floats(), multiply_add(sum, a, b), half(),
-// kFloatOperations, float_fold(Floats) -> uint64_t. No include guard by intent: it defines
-// functions in the including namespace.
+// kFloatOperations. No include guard by intent: it defines functions in the including namespace.
 
 /// How far ahead of the reads the prefetches run; 2 KiB was the best of several on the reference
 /// machine.
@@ -28,45 +27,37 @@ inline uint64_t probe_read(const std::byte* data, int64_t bytes, int streams) no
   return Probe::fold(total);
 }
 
-inline int64_t probe_int8(int64_t operations) noexcept {
-  typename Probe::Integers sums[kChains];
-  for (auto& sum : sums) {
-    sum = Probe::zero_integers();
+/// Repeats step(sum) on kChains independent sums until at least `operations` are done, each step
+/// being `step_operations`; returns how many were.
+template <typename Register, typename Step>
+inline int64_t run_chains(
+    int64_t operations, int64_t step_operations, Register start, Step step
+) noexcept {
+  Register sums[kChains];
+  for (Register& sum : sums) {
+    sum = start;
   }
-  const auto a = Probe::ramp();
-  const auto b = Probe::ramp();
-  const int64_t rounds = operations / (Probe::kDotOperations * kChains) + 1;
+  const int64_t rounds = operations / (step_operations * kChains) + 1;
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 12
-    for (auto& sum : sums) {
-      sum = Probe::dot(sum, a, b);
+    for (Register& sum : sums) {
+      sum = step(sum);
     }
   }
-  uint64_t result = 0;
-  for (const auto& sum : sums) {
-    result += Probe::fold(sum);
-  }
-  asm volatile("" : : "r"(result));  // the compiler must believe that somebody reads it
-  return rounds * Probe::kDotOperations * kChains;
+  asm volatile("" : : "m"(sums));  // the compiler must believe that somebody reads them
+  return rounds * step_operations * kChains;
+}
+
+inline int64_t probe_int8(int64_t operations) noexcept {
+  const auto a = Probe::ramp();
+  return run_chains(operations, Probe::kDotOperations, Probe::zero_integers(), [a](auto sum) {
+    return Probe::dot(sum, a, a);
+  });
 }
 
 inline int64_t probe_float(int64_t operations) noexcept {
-  typename Probe::Floats sums[kChains];
-  for (auto& sum : sums) {
-    sum = Probe::zero_floats();
-  }
   const auto a = Probe::half();
-  const int64_t rounds = operations / (Probe::kFloatOperations * kChains) + 1;
-  for (int64_t round = 0; round < rounds; ++round) {
-#pragma GCC unroll 12
-    for (auto& sum : sums) {
-      sum = Probe::multiply_add(sum, a, a);
-    }
-  }
-  uint64_t result = 0;
-  for (const auto& sum : sums) {
-    result += Probe::float_fold(sum);
-  }
-  asm volatile("" : : "r"(result));
-  return rounds * Probe::kFloatOperations * kChains;
+  return run_chains(operations, Probe::kFloatOperations, Probe::zero_floats(), [a](auto sum) {
+    return Probe::multiply_add(sum, a, a);
+  });
 }

@@ -3,7 +3,8 @@
 //
 // Lanes (one struct per instruction set) is a vector of kLanes output rows: Float, Int (32-bit),
 // Bytes (four bytes a lane) and Quad (four int8 activations for every lane), with loads, shifts,
-// multiply-add and the byte dot products UnsignedDot<largest> and SignedDot<largest>. A family
+// multiply-add and the byte dot products UnsignedDot<largest> and SignedDot<largest>, or for
+// instructions that multiply small matrices a dot_rows() instead. A family
 // (float_tile.h, block_tile.h, super_tile.h) has
 //   template <class Lanes, int M, int half> static void accumulate(const ChunkProduct&, int64_t
 //   lane)
@@ -62,12 +63,24 @@ OCTET_INLINE void prefetch_share(const ChunkProduct& chunk, int64_t lane, int64_
 
 using MultiplyChunk = void (*)(const ChunkProduct&) noexcept;
 
+/// Whether the instruction set multiplies several activation rows at once, in a dot_rows() of its
+/// own.
+template <typename Lanes>
+inline constexpr bool kHasDotRows =
+    requires(typename Lanes::Int (&total)[1], typename Lanes::Bytes (*codes)(int64_t)) {
+  Lanes::template dot_rows<1, 8>(total, nullptr, codes);
+};
+
 /// total[m] += dot products of `vectors` code vectors with the activations of M rows. codes(v)
 /// gives code vector v.
 template <typename Lanes, typename Dot, int M, int64_t vectors, typename Codes>
 OCTET_INLINE void dot_codes(
     typename Lanes::Int (&total)[M], const std::byte* activations, Codes codes
 ) {
+  if constexpr (kHasDotRows<Lanes>) {
+    Lanes::template dot_rows<M, vectors>(total, activations, codes);
+    return;
+  }
   constexpr int64_t kRun = std::min<int64_t>(vectors, Dot::kRun);
   static_assert(vectors % kRun == 0);
   OCTET_UNROLL
@@ -109,9 +122,11 @@ constexpr std::array<MultiplyChunk, sizeof...(indices)> chunk_table(
   return {&multiply_chunk<Lanes, Family, indices + 1>...};
 }
 
-/// How far ahead of the current chunk the memory is asked for weights. Set by the sweep in
-/// docs/kernels.md.
-inline constexpr int kPrefetchBytes = 8192;
+/// How far ahead of the current chunk the memory is asked for weights; one and two rows stream
+/// best with less. Set by the sweeps in docs/kernels.md.
+constexpr int64_t prefetch_bytes(int64_t rows) {
+  return rows <= 2 ? 6144 : 8192;
+}
 
 /// The MultiplyTile of a family. Chunks outside, row groups inside: a chunk's weights come from
 /// memory once and stay in the first-level cache while all rows use them.
@@ -133,7 +148,7 @@ void multiply_tile(const TileProduct& product) noexcept {
            group + chunk * activation_chunk_bytes(kKind, rows, kChunkValues),
            values,
            product.sums + row * kTileRows,
-           row == 0 ? tile + kPrefetchBytes : nullptr}
+           row == 0 ? tile + prefetch_bytes(product.rows) : nullptr}
       );
     }
     tile += bytes;

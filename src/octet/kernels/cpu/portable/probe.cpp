@@ -1,6 +1,5 @@
 #include "octet/kernels/cpu/portable/probe.h"
 
-#include <bit>
 #include <cstring>
 
 namespace octet::cpu::portable {
@@ -29,9 +28,6 @@ struct Probe {
   static Floats zero_floats() { return Floats{}; }
   static Floats half() { return Floats{0.5F, 0.5F, 0.5F, 0.5F}; }
   static Floats multiply_add(Floats sum, Floats x, Floats y) { return sum * x + y; }
-  static uint64_t float_fold(Floats x) {
-    return std::bit_cast<uint32_t>(x[0] + x[1] + x[2] + x[3]);
-  }
 };
 
 #include "octet/kernels/cpu/probe_generic.h"

@@ -1,37 +1,9 @@
 #include "octet/kernels/cpu/isa/avx2/probe.h"
 
-#include <array>
-#include <immintrin.h>
+#include "octet/kernels/cpu/isa/avx2/probe_lanes.h"
 
 namespace octet::cpu::avx2 {
 namespace {
-
-struct Probe {
-  using Integers = __m256i;
-  using Floats = __m256;
-  static constexpr int64_t kDotOperations = 64;  // 32 multiplications and 32 additions
-  static constexpr int64_t kFloatOperations = 16;
-
-  static Integers zero_integers() { return _mm256_setzero_si256(); }
-  static Integers load(const void* from) {
-    return _mm256_loadu_si256(static_cast<const __m256i*>(from));
-  }
-  static Integers combine(Integers x, Integers y) { return _mm256_xor_si256(x, y); }
-  static uint64_t fold(Integers x) {
-    std::array<uint64_t, 4> parts{};
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts.data()), x);
-    return parts[0] + parts[1] + parts[2] + parts[3];
-  }
-  static Integers ramp() { return _mm256_set1_epi32(0x04030201); }
-  static Integers dot(Integers sum, Integers x, Integers y) {
-    const Integers pairs = _mm256_maddubs_epi16(x, y);
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-  }
-  static Floats zero_floats() { return _mm256_setzero_ps(); }
-  static Floats half() { return _mm256_set1_ps(0.5F); }
-  static Floats multiply_add(Floats sum, Floats x, Floats y) { return _mm256_fmadd_ps(x, y, sum); }
-  static uint64_t float_fold(Floats x) { return fold(_mm256_castps_si256(x)); }
-};
 
 #include "octet/kernels/cpu/probe_generic.h"
 
