@@ -28,6 +28,10 @@ constexpr int64_t kMostRowsPerPass = 64;
 constexpr int64_t kActivationCacheBytes = 384 << 10;
 /// Below this many values one thread rounds activations faster than several could agree to.
 constexpr int64_t kInlinePackValues = 8192;
+/// Shares of the weights that threads take in turn: more of them, or smaller ones, would break up
+/// the streams from memory.
+constexpr int64_t kMostSharesPerThread = 8;
+constexpr int64_t kLeastShareBytes = 128 << 10;
 /// Below this many bytes of weights times rows one thread is done before others have started.
 constexpr int64_t kInlineProductBytes = 32 << 10;
 
@@ -37,14 +41,27 @@ struct PackedWeight final : Weight {
   float scale = 1.0F;
 };
 
-/// Meeting point of the threads of one parallel region.
-class Barrier {
+/// Pieces of work of one parallel region, taken one at a time, so that a thread that starts late or
+/// is held up leaves more to the others instead of making them wait.
+class Pieces {
  public:
-  explicit Barrier(int threads) : missing_(threads) {}
+  explicit Pieces(int64_t count) : count_(count) {}
 
-  void arrive_and_wait() {
-    missing_.fetch_sub(1, std::memory_order_acq_rel);
-    for (int spins = 0; missing_.load(std::memory_order_acquire) > 0; ++spins) {
+  template <typename Body>
+  void work(Body body) {
+    for (;;) {
+      const int64_t piece = next_.fetch_add(1, std::memory_order_relaxed);
+      if (piece >= count_) {
+        return;
+      }
+      body(piece);
+      done_.fetch_add(1, std::memory_order_acq_rel);
+    }
+  }
+
+  /// Returns when the pieces that other threads are at are done too.
+  void wait() const {
+    for (int spins = 0; done_.load(std::memory_order_acquire) < count_; ++spins) {
       if (spins > kMostSpins) {
         std::this_thread::yield();
       }
@@ -53,7 +70,9 @@ class Barrier {
 
  private:
   static constexpr int kMostSpins = 2000;
-  std::atomic<int> missing_;
+  int64_t count_;
+  alignas(64) std::atomic<int64_t> next_{0};
+  alignas(64) std::atomic<int64_t> done_{0};
 };
 
 /// The shared input rounded in one way: groups of rows, each group's chunks one behind the other.
@@ -78,6 +97,17 @@ struct Range {
 
 int64_t divide_up(int64_t value, int64_t step) {
   return (value + step - 1) / step;
+}
+
+/// Asks for the lines that a tile's results go to, while they are computed: a store that misses
+/// holds up those behind it.
+void request_outputs(const Rows& out, Range rows, Range outputs) {
+  constexpr int64_t kLineValues = 64 / sizeof(float);
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    for (int64_t o = outputs.begin; o < outputs.end; o += kLineValues) {
+      __builtin_prefetch(out.row(r) + o, 1);
+    }
+  }
 }
 
 /// A slice of whole rows, for dropping its pages.
@@ -159,10 +189,11 @@ struct CpuMatmul::State {
 
   void collect(ConstRows x, std::span<const Product> products);
   void place_activations(ConstRows x);
-  void pack_activations(ConstRows x, Range units);
+  void pack_activations(ConstRows x, int64_t unit);
   int64_t rows_per_pass(ConstRows x) const;
-  Range tiles_of_thread(const Run& run, int64_t first_byte, int thread, int threads) const;
-  void multiply_share(int thread, int threads, ConstRows x);
+  int64_t share_count() const;
+  Range tiles_of_share(const Run& run, int64_t first_byte, int64_t share, int64_t shares) const;
+  void multiply_share(int64_t share, int64_t shares, ConstRows x, float* sums);
 
   int64_t pack_units(ConstRows x) const {
     return divide_up(x.rows, kernels.group_rows) * chunk_count(x.cols);
@@ -205,28 +236,25 @@ void CpuMatmul::State::place_activations(ConstRows x) {
   }
 }
 
-/// Rounds units [begin, end) of the input in every wanted way; a unit is one chunk of one group of
-/// rows.
-void CpuMatmul::State::pack_activations(ConstRows x, Range units) {
+/// Rounds one unit of the input in every wanted way: one chunk of one group of rows.
+void CpuMatmul::State::pack_activations(ConstRows x, int64_t unit) {
   const int64_t chunks = chunk_count(x.cols);
-  for (int64_t unit = units.begin; unit < units.end; ++unit) {
-    const int64_t group = unit / chunks;
-    const int64_t chunk = unit % chunks;
-    const int64_t first_row = group * kernels.group_rows;
-    const int64_t rows = std::min<int64_t>(kernels.group_rows, x.rows - first_row);
-    for (int k = 0; k < kActivationKindCount; ++k) {
-      const PackedActivations& kind = activations[k];
-      if (kind.wanted) {
-        const int64_t record_bytes =
-            activation_chunk_bytes(static_cast<ActivationKind>(k), rows, kChunkValues);
-        kernels.pack[k](
-            {x.row(first_row) + chunk * kChunkValues,
-             x.stride,
-             chunk_values(x.cols, chunk),
-             rows,
-             kind.groups + group * kind.group_bytes + chunk * record_bytes}
-        );
-      }
+  const int64_t group = unit / chunks;
+  const int64_t chunk = unit % chunks;
+  const int64_t first_row = group * kernels.group_rows;
+  const int64_t rows = std::min<int64_t>(kernels.group_rows, x.rows - first_row);
+  for (int k = 0; k < kActivationKindCount; ++k) {
+    const PackedActivations& kind = activations[k];
+    if (kind.wanted) {
+      const int64_t record_bytes =
+          activation_chunk_bytes(static_cast<ActivationKind>(k), rows, kChunkValues);
+      kernels.pack[k](
+          {x.row(first_row) + chunk * kChunkValues,
+           x.stride,
+           chunk_values(x.cols, chunk),
+           rows,
+           kind.groups + group * kind.group_bytes + chunk * record_bytes}
+      );
     }
   }
 }
@@ -242,26 +270,34 @@ int64_t CpuMatmul::State::rows_per_pass(ConstRows x) const {
   return std::min(groups * kernels.group_rows, x.rows);
 }
 
-/// The tiles of `run` that start inside the thread's share of all weight bytes; the run starts at
+int64_t CpuMatmul::State::share_count() const {
+  const int64_t threads = pool.threads();
+  return threads == 1
+             ? 1
+             : std::clamp(weight_bytes / kLeastShareBytes, threads, threads * kMostSharesPerThread);
+}
+
+/// The tiles of `run` that start inside the share of all weight bytes; the run starts at
 /// `first_byte`.
-Range CpuMatmul::State::tiles_of_thread(const Run& run, int64_t first_byte, int thread, int threads)
-    const {
+Range CpuMatmul::State::tiles_of_share(
+    const Run& run, int64_t first_byte, int64_t share, int64_t shares
+) const {
   const int64_t tiles = tile_count(run.weight->rows);
   const auto tile_at = [&](int64_t byte) {
     return std::clamp<int64_t>(divide_up(byte - first_byte, run.weight->tile_bytes), 0, tiles);
   };
-  return {tile_at(weight_bytes * thread / threads), tile_at(weight_bytes * (thread + 1) / threads)};
+  return {tile_at(weight_bytes * share / shares), tile_at(weight_bytes * (share + 1) / shares)};
 }
 
-void CpuMatmul::State::multiply_share(int thread, int threads, ConstRows x) {
+/// `sums` is the thread's working memory.
+void CpuMatmul::State::multiply_share(int64_t share, int64_t shares, ConstRows x, float* sums) {
   const int64_t pass_rows = rows_per_pass(x);
-  float* sums = sums_scratch.data() + thread * kMostRowsPerPass * kTileRows;
   for (int64_t first_row = 0; first_row < x.rows; first_row += pass_rows) {
     const int64_t rows = std::min(pass_rows, x.rows - first_row);
     int64_t first_byte = 0;
     for (const Run& run : runs) {
       const PackedWeight& weight = *run.weight;
-      const Range tiles = tiles_of_thread(run, first_byte, thread, threads);
+      const Range tiles = tiles_of_share(run, first_byte, share, shares);
       first_byte += tile_count(weight.rows) * weight.tile_bytes;
       const int64_t group = first_row / kernels.group_rows;
       TileProduct product{
@@ -272,10 +308,13 @@ void CpuMatmul::State::multiply_share(int thread, int threads, ConstRows x) {
           rows,
           sums};
       for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
-        run.multiply(product);
-        product.tile += weight.tile_bytes;
         const int64_t first_output = tile * kTileRows;
         const int64_t outputs = std::min<int64_t>(kTileRows, weight.rows - first_output);
+        request_outputs(
+            run.out, {first_row, first_row + rows}, {first_output, first_output + outputs}
+        );
+        run.multiply(product);
+        product.tile += weight.tile_bytes;
         for (int64_t r = 0; r < rows; ++r) {
           float* out = run.out.row(first_row + r) + first_output;
           for (int64_t o = 0; o < outputs; ++o) {
@@ -326,24 +365,23 @@ void CpuMatmul::matmul(ConstRows x, std::span<const Product> products) {
     return;
   }
   state.place_activations(x);
-  const int64_t units = state.pack_units(x);
+  Pieces packing(state.pack_units(x));
+  const auto pack = [&](int64_t unit) { state.pack_activations(x, unit); };
   if (state.weight_bytes * x.rows <= kInlineProductBytes) {
-    state.pack_activations(x, {0, units});
-    state.multiply_share(0, 1, x);
+    packing.work(pack);
+    state.multiply_share(0, 1, x, state.sums_scratch.data());
     return;
   }
-  const bool pack_together = x.rows * x.cols > kInlinePackValues;
-  if (!pack_together) {
-    state.pack_activations(x, {0, units});
+  if (x.rows * x.cols <= kInlinePackValues) {
+    packing.work(pack);
   }
-  const int threads = state.pool.threads();
-  Barrier packed(threads);
+  const int64_t shares = state.share_count();
+  Pieces multiplying(shares);
   state.pool.run([&](int thread) {
-    if (pack_together) {
-      state.pack_activations(x, {units * thread / threads, units * (thread + 1) / threads});
-      packed.arrive_and_wait();
-    }
-    state.multiply_share(thread, threads, x);
+    packing.work(pack);
+    packing.wait();
+    float* sums = state.sums_scratch.data() + thread * kMostRowsPerPass * kTileRows;
+    multiplying.work([&](int64_t share) { state.multiply_share(share, shares, x, sums); });
   });
 }
 

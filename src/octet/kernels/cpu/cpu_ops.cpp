@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 #include <fmt/format.h>
@@ -58,6 +60,21 @@ void store_row(const VectorKernels& kernels, const float* from, const KvView& kv
 /// The better of two candidates of a row, `a` having the lower index; NaN never wins.
 int64_t larger(const float* row, int64_t a, int64_t b) {
   return row[b] > row[a] || (std::isnan(row[a]) && !std::isnan(row[b])) ? b : a;
+}
+
+/// Asks for the pages of several rows of a mapped table at once, so that reads from disk overlap;
+/// faults in turn would wait for one another. Advice only: rows in memory already cost a system
+/// call each.
+void request_rows(const LogicalTensor& table, std::span<const TokenId> ids) {
+  static const auto kPageBytes = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto bytes = static_cast<uintptr_t>(row_bytes(table.dtype, table.cols()));
+  for (const TokenId id : ids) {
+    const auto row =
+        reinterpret_cast<uintptr_t>(table.data.data()) + bytes * static_cast<uintptr_t>(id);
+    const uintptr_t page = row / kPageBytes * kPageBytes;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): whole pages are found by arithmetic
+    static_cast<void>(::madvise(reinterpret_cast<void*>(page), row + bytes - page, MADV_WILLNEED));
+  }
 }
 
 }  // namespace
@@ -124,6 +141,9 @@ void CpuOps::gather_rows(
   OCTET_CHECK(static_cast<int64_t>(ids.size()) == out.rows && table.cols() == out.cols);
   for (const TokenId id : ids) {
     OCTET_CHECK(id >= 0 && id < table.rows());
+  }
+  if (ids.size() > 1) {
+    request_rows(table, ids);
   }
   split(out.rows, out.cols, kInlineCostly, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
