@@ -44,6 +44,10 @@ TEST(ProbeKernels, CountTheirWorkAndReadEveryByte) {
     const cpu::ProbeKernels& probe = table->probe;
     EXPECT_GE(probe.int8_operations(100000), 100000) << table->name;
     EXPECT_GE(probe.float_operations(100000), 100000) << table->name;
+    if (probe.bf16_operations != nullptr) {
+      const int64_t done = probe.bf16_operations(100000);
+      EXPECT_TRUE(done == 0 || done >= 100000) << table->name << " " << done;
+    }
     std::vector<std::byte> data(8 * 512 * 2, std::byte{1});
     for (const int streams : {1, 2, 4, 8}) {
       const uint64_t before = probe.read(data.data(), std::ssize(data), streams);
@@ -92,7 +96,12 @@ TEST(CycleBench, MeasuresEveryPartOfAPairAndItsFloor) {
       report.find("C_v(8)", 0)->float_operations, 8 * report.find("C_t", 0)->float_operations
   );
   EXPECT_GT(report.find("C_t", 100)->floor_bytes, report.find("C_t", 0)->floor_bytes);
-  EXPECT_EQ(report.find("prefill", 0)->rows, 40);
+  const CycleRow* prefill = report.find("prefill", 0);
+  EXPECT_EQ(prefill->rows, 40);
+  EXPECT_EQ(prefill->ms.size(), 1U);
+  EXPECT_GT(prefill->first_ms, 0.0);
+  EXPECT_FALSE(prefill->first_profile.empty());
+  EXPECT_FALSE(prefill->profile.empty());
   EXPECT_GT(report.speedup(4.0, 0), 0.0);
 }
 

@@ -41,7 +41,11 @@ struct CycleRow {
   int64_t floor_bytes = 0;
   int64_t int8_operations = 0;
   int64_t float_operations = 0;
-  ProfilingOps::Profile profile;  // of one pass
+  /// The first pass, which touches scratch memory and rows of the embedding tables for the first
+  /// time; not among `ms`.
+  double first_ms = 0.0;
+  ProfilingOps::Profile first_profile;
+  ProfilingOps::Profile profile;  // of a later pass
 
   double median_ms() const;
   double best_ms() const;

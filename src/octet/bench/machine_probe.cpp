@@ -69,6 +69,9 @@ MachineLimits MachineProbe::measure() {
     }
   }
   limits.int8_operations_per_s = operations_per_s(kernels_.int8_operations);
+  if (kernels_.bf16_operations != nullptr) {
+    limits.bf16_operations_per_s = operations_per_s(kernels_.bf16_operations);
+  }
   limits.float_operations_per_s = operations_per_s(kernels_.float_operations);
   return limits;
 }

@@ -16,6 +16,7 @@ struct MachineLimits {
   double read_bytes_per_s = 0.0;  // the best of several access patterns
   int read_streams = 0;           // streams a thread of that pattern
   double int8_operations_per_s = 0.0;
+  double bf16_operations_per_s = 0.0;  // 0: this CPU has no bfloat16 products
   double float_operations_per_s = 0.0;
 };
 

@@ -24,16 +24,19 @@ constexpr double kShareShown =
 MachineLimits median_limits(const CycleReport& report) {
   std::vector<double> read;
   std::vector<double> int8;
+  std::vector<double> bf16;
   std::vector<double> floats;
   for (const MachineLimits& limits : report.limits) {
     read.push_back(limits.read_bytes_per_s);
     int8.push_back(limits.int8_operations_per_s);
+    bf16.push_back(limits.bf16_operations_per_s);
     floats.push_back(limits.float_operations_per_s);
   }
   return {
       .read_bytes_per_s = median(std::move(read)),
       .read_streams = report.limits.empty() ? 0 : report.limits.back().read_streams,
       .int8_operations_per_s = median(std::move(int8)),
+      .bf16_operations_per_s = median(std::move(bf16)),
       .float_operations_per_s = median(std::move(floats))};
 }
 
@@ -77,10 +80,12 @@ void append_rows(std::string& out, const CycleReport& report) {
         ratio > 0.0 ? fmt::format("{:.2f}", ratio) : "-"
     );
     if (row.name == "prefill") {
+      const double tokens = 1000.0 * static_cast<double>(row.rows);
       fmt::format_to(
           line,
-          "{:>21} tokens/s\n",
-          fmt::format("{:.1f}", 1000.0 * static_cast<double>(row.rows) / row.median_ms())
+          "{:>21} tokens/s, {:.1f} in the first pass\n",
+          fmt::format("{:.1f}", tokens / row.median_ms()),
+          tokens / row.first_ms
       );
     }
   }
@@ -109,17 +114,24 @@ void append_speedups(std::string& out, const CycleReport& report) {
   }
 }
 
-void append_profile(std::string& out, const CycleRow& row) {
+/// What a pass took, and where.
+struct TimedProfile {
+  std::string title;
+  double pass_ms = 0.0;
+  const ProfilingOps::Profile& profile;
+};
+
+void append_profile(std::string& out, const TimedProfile& pass) {
   double total = 0.0;
-  for (const auto& [name, entry] : row.profile) {
+  for (const auto& [name, entry] : pass.profile) {
     total += entry.ms;
   }
   auto line = std::back_inserter(out);
   fmt::format_to(
-      line, "\n{} at context {}: {:.2f} ms in operations\n", row.name, row.context, total
+      line, "\n{}: {:.2f} ms, {:.2f} ms of it in operations\n", pass.title, pass.pass_ms, total
   );
   std::vector<std::pair<std::string, ProfilingOps::Entry>> sorted(
-      row.profile.begin(), row.profile.end()
+      pass.profile.begin(), pass.profile.end()
   );
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.second.ms > b.second.ms;
@@ -145,6 +157,33 @@ void append_profile(std::string& out, const CycleRow& row) {
   fmt::format_to(line, "  {:<18} {:>8.2f} ms\n", "other", other);
 }
 
+void append_profiles(std::string& out, const CycleReport& report) {
+  for (const CycleRow& row : report.rows) {
+    const bool prompt = row.name == "prefill";
+    if (!prompt && row.name != "C_t" && row.name != "C_v(8)" && row.name != "C_d") {
+      continue;
+    }
+    const std::string title = prompt ? fmt::format("{} of {} rows", row.name, row.rows)
+                                     : fmt::format("{} at context {}", row.name, row.context);
+    if (prompt) {
+      append_profile(out, {title + ", first pass", row.first_ms, row.first_profile});
+    }
+    append_profile(out, {title, row.ms.empty() ? 0.0 : row.ms.back(), row.profile});
+  }
+}
+
+void write_profile(JsonWriter& json, const ProfilingOps::Profile& profile) {
+  json.begin_object();
+  for (const auto& [name, entry] : profile) {
+    json.key(name).begin_object();
+    json.member("ms", entry.ms)
+        .member("calls", entry.calls)
+        .member("bytes", entry.bytes)
+        .end_object();
+  }
+  json.end_object();
+}
+
 void write_row(JsonWriter& json, const CycleReport& report, const CycleRow& row) {
   json.begin_object();
   json.member("name", row.name).member("context", row.context).member("rows", row.rows);
@@ -158,15 +197,12 @@ void write_row(JsonWriter& json, const CycleReport& report, const CycleRow& row)
     json.value(ms);
   }
   json.end_array();
-  json.key("profile").begin_object();
-  for (const auto& [name, entry] : row.profile) {
-    json.key(name).begin_object();
-    json.member("ms", entry.ms)
-        .member("calls", entry.calls)
-        .member("bytes", entry.bytes)
-        .end_object();
-  }
-  json.end_object().end_object();
+  json.member("first_ms", row.first_ms);
+  json.key("first_profile");
+  write_profile(json, row.first_profile);
+  json.key("profile");
+  write_profile(json, row.profile);
+  json.end_object();
 }
 
 struct ResultRow {
@@ -215,7 +251,7 @@ std::string bench_table(const BenchHeading& heading, const CycleReport& report) 
   const MachineLimits limits = median_limits(report);
   std::string out = fmt::format(
       "target   {}\ndrafter  {}\nbackend  {}\nmachine  reads {:.1f} GB/s ({} streams a thread), "
-      "int8 {:.0f} GOP/s, float32 "
+      "int8 {:.0f} GOP/s, {}float32 "
       "{:.0f} GFLOP/s\nmemory   {}\n",
       heading.model,
       heading.draft_model.empty() ? "none" : heading.draft_model,
@@ -223,6 +259,9 @@ std::string bench_table(const BenchHeading& heading, const CycleReport& report) 
       limits.read_bytes_per_s / 1e9,
       limits.read_streams,
       limits.int8_operations_per_s / 1e9,
+      limits.bf16_operations_per_s > 0.0
+          ? fmt::format("bf16 {:.0f} GFLOP/s, ", limits.bf16_operations_per_s / 1e9)
+          : "",
       limits.float_operations_per_s / 1e9,
       memory_text(heading.memory)
   );
@@ -242,13 +281,7 @@ std::string bench_table(const BenchHeading& heading, const CycleReport& report) 
         median(ratios)
     );
   }
-  for (const int64_t context : contexts_of(report)) {
-    for (const char* name : {"C_t", "C_v(8)", "C_d"}) {
-      if (const CycleRow* row = report.find(name, context); row != nullptr) {
-        append_profile(out, *row);
-      }
-    }
-  }
+  append_profiles(out, report);
   return out;
 }
 
@@ -263,6 +296,7 @@ std::string bench_json(const BenchHeading& heading, const CycleReport& report) {
   json.member("read_bytes_per_s", limits.read_bytes_per_s)
       .member("read_streams", limits.read_streams);
   json.member("int8_operations_per_s", limits.int8_operations_per_s);
+  json.member("bf16_operations_per_s", limits.bf16_operations_per_s);
   json.member("float_operations_per_s", limits.float_operations_per_s).end_object();
   write_memory(json, heading.memory);
   json.key("rows").begin_array();
