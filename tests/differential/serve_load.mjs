@@ -57,9 +57,13 @@ async function streaming() {
     count(reply.status);
     let text = "";
     let chunks = 0;
-    for await (const chunk of reply.body) {
-      text += Buffer.from(chunk).toString();
-      if (leave && ++chunks > random() * 6) abort.abort();
+    const reader = reply.body.getReader();
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      text += Buffer.from(part.value).toString();
+      if (leave && ++chunks > random() * 6) {
+        abort.abort();
+        return;
+      }
     }
     if (reply.status === 200) assert.ok(text.endsWith("data: [DONE]\n\n"), text.slice(-80));
   } catch (error) {
@@ -78,6 +82,7 @@ async function deaf() {
       }, 300);
     });
     request.on("error", resolve);
+    request.on("close", resolve);
     request.end(body({ stream: true, ignore_eos: true, max_tokens: 400 }));
   });
 }
