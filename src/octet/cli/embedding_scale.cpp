@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/chat/chat_format.h"
 #include "octet/cli/json_writer.h"
 #include "octet/cli/terminal.h"
 #include "octet/engine/calibrate_embedding_scale.h"
 #include "octet/formats/atomic_file.h"
 #include "octet/formats/json_value.h"
-#include "octet/chat/chat_format.h"
 
 namespace octet::cli {
 namespace {

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "octet/base/error.h"
+#include "octet/chat/chat_format.h"
 #include "octet/cli/commands/commands.h"
 #include "octet/cli/json_writer.h"
 #include "octet/cli/margins.h"
@@ -19,7 +20,6 @@
 #include "octet/cli/terminal.h"
 #include "octet/engine/generator.h"
 #include "octet/speculation/drafters/drafter_list.h"
-#include "octet/chat/chat_format.h"
 
 namespace octet::cli {
 namespace {
