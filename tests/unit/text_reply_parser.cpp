@@ -104,20 +104,24 @@ std::string parse_after(std::string_view prompt, std::string_view text) {
   }
   parser.finish(events);
   std::string line;
+  char last = ' ';
   for (const ReplyEvent& event : events) {
-    line.append(1, "STC"[static_cast<int>(event.part)]).append(event.text);
+    const char part = "STC"[static_cast<int>(event.part)];
+    line.append(part == last ? "" : std::string(1, part)).append(event.text);
+    line.append(event.complete ? "." : "");
+    last = part;
   }
   return line;
 }
 
 TEST(ReplyParser, StartsWhereThePromptEnds) {
   EXPECT_EQ(parse_after("<|turn>model\n", "a"), "Sa");
-  EXPECT_EQ(parse_after("<|turn>model\n<|channel>thought\n", "a<channel|>b"), "TaTSb");
-  EXPECT_EQ(parse_after("<|turn>model\n<|channel>thou", "ght\na<channel|>b"), "TaTSb");
-  EXPECT_EQ(parse_after("<|turn>model\n<|channel>thought\nfirst", "a<channel|>b"), "TaTSb");
+  EXPECT_EQ(parse_after("<|turn>model\n<|channel>thought\n", "a<channel|>b"), "Ta.Sb");
+  EXPECT_EQ(parse_after("<|turn>model\n<|channel>thou", "ght\na<channel|>b"), "Ta.Sb");
+  EXPECT_EQ(parse_after("<|turn>model\n<|channel>thought\nfirst", "a<channel|>b"), "Ta.Sb");
   EXPECT_EQ(parse_after("<|turn>model\n<|channel>thought\n<channel|>", "a"), "Sa");
   EXPECT_EQ(parse_after("<|turn>model\n<|channel>thought\nx<channel|>y", "a"), "Sa");
-  EXPECT_EQ(parse_after("<|turn>model\nx<|tool_call>call:", "f{}<tool_call|>b"), "Cf{}CSb");
+  EXPECT_EQ(parse_after("<|turn>model\nx<|tool_call>call:", "f{}<tool_call|>b"), "Cf{}.Sb");
   EXPECT_EQ(parse_after("<|channel>thought\n<turn|><|turn>model\n", "a"), "Sa");
   EXPECT_EQ(parse_after("", "a"), "Sa");
 }
