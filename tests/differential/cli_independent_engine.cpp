@@ -44,9 +44,24 @@ struct Continuation {
   std::vector<double> margins;
 };
 
-Continuation ours(const std::string& prompt) {
-  const ProgramResult result =
-      run_with_pair("run", {"-p", prompt, "--temp", "0", "-n", "96", "--json", "--margins"});
+Continuation ours(const std::string& target, const std::string& prompt) {
+  const ProgramResult result = run_octet(
+      {"run",
+       "-m",
+       target,
+       "-md",
+       kPairDrafter,
+       "-t",
+       "1",
+       "-p",
+       prompt,
+       "--temp",
+       "0",
+       "-n",
+       "96",
+       "--json",
+       "--margins"}
+  );
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const JsonValue json = parse_json(bytes_of(result.out));
   Continuation continuation;
@@ -62,22 +77,22 @@ Continuation ours(const std::string& prompt) {
   return continuation;
 }
 
-TEST(IndependentEngine, ContinuesPromptsWithTheSameTokens) {
-  if (!std::filesystem::exists(kDirectory + "/node_modules/@node-llama-cpp/linux-x64")) {
-    GTEST_SKIP() << "@node-llama-cpp/linux-x64 is not installed in " << kDirectory << " (npm ci)";
-  }
-  const TemporaryDirectory directory;
+bool engine_is_installed() {
+  return std::filesystem::exists(kDirectory + "/node_modules/@node-llama-cpp/linux-x64");
+}
+
+void expect_same_continuations(const TemporaryDirectory& directory, const std::string& target) {
   std::vector<Continuation> continuations;
   std::string requests;
   for (const std::string& prompt : kPrompts) {
-    continuations.push_back(ours(prompt));
+    continuations.push_back(ours(target, prompt));
     requests += "{\"prompt_ids\":[" +
                 fmt::format("{}", fmt::join(continuations.back().prompt_ids, ",")) +
                 "],\"tokens\":96,\"stop_ids\":[1,6,14]}\n";
   }
   const std::string command = "cd " + shell_quoted(kDirectory) +
-                              " && node independent_engine.mjs " + shell_quoted(kPairTarget) +
-                              " <" + shell_quoted(directory.write("requests", requests)) + " >" +
+                              " && node independent_engine.mjs " + shell_quoted(target) + " <" +
+                              shell_quoted(directory.write("requests", requests)) + " >" +
                               shell_quoted(directory.file("answers"));
   ASSERT_EQ(
       std::system(command.c_str()), 0
@@ -107,6 +122,30 @@ TEST(IndependentEngine, ContinuesPromptsWithTheSameTokens) {
   EXPECT_GE(compared, 100);
   EXPECT_LE(parted, static_cast<int64_t>(kPrompts.size()) / 3)
       << "near-ties cannot explain so many";
+}
+
+constexpr const char* kNotInstalled = "@node-llama-cpp/linux-x64 is not installed (npm ci in ";
+
+TEST(IndependentEngine, ContinuesPromptsWithTheSameTokens) {
+  if (!engine_is_installed()) {
+    GTEST_SKIP() << kNotInstalled << kDirectory << ")";
+  }
+  const TemporaryDirectory directory;
+  expect_same_continuations(directory, kPairTarget);
+}
+
+TEST(IndependentEngine, ContinuesWithFilesThatWereConvertedAndQuantized) {
+  if (!engine_is_installed()) {
+    GTEST_SKIP() << kNotInstalled << kDirectory << ")";
+  }
+  const TemporaryDirectory directory;
+  const std::string folder = directory.file("folder");
+  const std::string back = directory.file("back.gguf");
+  const std::string quantized = directory.file("q8_0.gguf");
+  ASSERT_EQ(run_octet({"convert", kPairTarget, folder, "--dequantize", "-q"}).exit_code, 0);
+  ASSERT_EQ(run_octet({"convert", folder, back, "-q"}).exit_code, 0);
+  ASSERT_EQ(run_octet({"quantize", back, quantized, "--type", "Q8_0", "-q"}).exit_code, 0);
+  expect_same_continuations(directory, quantized);
 }
 
 }  // namespace

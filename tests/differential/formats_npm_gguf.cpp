@@ -1,6 +1,5 @@
 // Files of the GGUF writer, read by an independent reader: npm's @huggingface/gguf.
 
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "octet/formats/gguf_reader.h"
 #include "octet/formats/json_value.h"
+#include "support/command_output.h"
 #include "support/random_models.h"
 #include "support/temporary_directory.h"
 #include "support/write_checkpoint.h"
@@ -19,22 +19,11 @@ namespace {
 
 const std::string kDirectory = OCTET_SOURCE_DIR "/tests/differential";
 
-std::string output_of(const std::string& command) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), &::pclose);
-  std::string output;
-  char buffer[4096];
-  size_t count = 0;
-  while ((count = std::fread(buffer, 1, sizeof(buffer), pipe.get())) > 0) {
-    output.append(buffer, count);
-  }
-  return output;
-}
-
 TEST(NpmGguf, ReadsOurFiles) {
   if (!std::filesystem::exists(kDirectory + "/node_modules/@huggingface/gguf")) {
     GTEST_SKIP() << "@huggingface/gguf is not installed in " << kDirectory << " (npm install)";
   }
-  if (output_of("node --version 2>/dev/null").empty()) {
+  if (test::output_of("node --version 2>/dev/null").empty()) {
     GTEST_SKIP() << "node is not installed";
   }
   const test::TemporaryDirectory directory;
@@ -51,7 +40,7 @@ TEST(NpmGguf, ReadsOurFiles) {
   test::write_gguf(path, model->metadata, model->tensors());
 
   const std::string json =
-      output_of("cd '" + kDirectory + "' && node read_gguf.mjs '" + path + "'");
+      test::output_of("cd '" + kDirectory + "' && node read_gguf.mjs '" + path + "'");
   ASSERT_FALSE(json.empty()) << "the reader refused the file";
   const JsonValue result = parse_json(test::bytes_of(json));
   const JsonValue* metadata = result.find("metadata");

@@ -9,6 +9,7 @@
 #include "octet/cli/synth/vocabulary.h"
 #include "octet/tensor/checkpoint.h"
 #include "octet/text/load_tokenizer.h"
+#include "octet/text/tokenizer_metadata.h"
 
 namespace octet::cli {
 namespace {
@@ -21,7 +22,7 @@ TEST_P(SynthVocabularySize, EncodesAndDecodesAnyText) {
   Checkpoint checkpoint;
   add_tokenizer(checkpoint.metadata, vocabulary);
   const auto tokenizer = load_tokenizer(checkpoint);
-  const auto from_json = tokenizer_from_json(tokenizer_json(vocabulary));
+  const auto from_json = tokenizer_from_json(tokenizer_json_text(checkpoint.metadata));
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
     std::string text = "word another\n\n  ";

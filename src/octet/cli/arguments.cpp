@@ -14,6 +14,7 @@
 
 #include "octet/base/error.h"
 #include "octet/cli/memory_figures.h"
+#include "octet/cli/quantize_arguments.h"
 #include "octet/cli/version.h"
 
 namespace octet::cli {
@@ -686,6 +687,11 @@ Command parse_arguments(std::span<const std::string> arguments) {
       "prove on prompts that drafting does not change the text",
       VerifyArguments{},
       add_verify);
+  add("convert", "turn GGUF into Hugging Face safetensors and back", ConvertArguments{}, add_convert
+  );
+  add("quantize", "write weights in fewer bits", QuantizeArguments{}, add_quantize);
+  add("imatrix", "collect how much the columns of weights matter", ImatrixArguments{}, add_imatrix);
+  add("compare", "judge what quantizing cost", CompareArguments{}, add_compare);
   add("synth", "write checkpoints with random weights", SynthArguments{}, add_synth);
   add("serve", "answer over HTTP, as an OpenAI-compatible server", ServeArguments{}, add_serve);
   add("bench", "measure what steps cost on this machine", BenchArguments{}, add_bench);

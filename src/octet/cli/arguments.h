@@ -22,6 +22,10 @@ using Command = std::variant<
     ChatArguments,
     InspectArguments,
     VerifyArguments,
+    ConvertArguments,
+    QuantizeArguments,
+    ImatrixArguments,
+    CompareArguments,
     SynthArguments,
     BenchArguments,
     ServeArguments>;

@@ -25,6 +25,10 @@ struct Dispatch {
   int operator()(const ChatArguments& arguments) const { return chat(arguments); }
   int operator()(const InspectArguments& arguments) const { return inspect(arguments); }
   int operator()(const VerifyArguments& arguments) const { return verify(arguments); }
+  int operator()(const ConvertArguments& arguments) const { return convert(arguments); }
+  int operator()(const QuantizeArguments& arguments) const { return quantize(arguments); }
+  int operator()(const ImatrixArguments& arguments) const { return imatrix(arguments); }
+  int operator()(const CompareArguments& arguments) const { return compare(arguments); }
   int operator()(const SynthArguments& arguments) const { return synth(arguments); }
   int operator()(const BenchArguments& arguments) const { return bench(arguments); }
   int operator()(const ServeArguments& arguments) const { return serve(arguments); }

@@ -137,6 +137,70 @@ struct ServeArguments {
   std::string config_file;  // its flags have joined the others already
 };
 
+enum class ConvertFormat { kByName, kGguf, kSafetensors };
+
+struct ConvertArguments {
+  std::string input;
+  std::string output;
+  ConvertFormat format = ConvertFormat::kByName;  // by the output's name: .gguf or a folder
+  std::string tokenizer;                          // a checkpoint whose tokenizer to take
+  bool dequantize = false;                        // block types become BF16 in safetensors
+  int64_t shard_bytes = 5'000'000'000;
+  int threads = 0;
+  bool force = false;
+  bool quiet = false;
+};
+
+struct QuantizeArguments {
+  std::string input;
+  std::string output;
+  std::string type;                       // a recipe or a weight type
+  std::string table_type;                 // of the per-layer embeddings; empty: as the recipe says
+  std::vector<std::string> tensor_rules;  // "PATTERN=TYPE"
+  std::vector<std::string> excluded;      // patterns; folders of NVFP4 only
+  std::string importance;                 // file; empty: none
+  std::string tokenizer;
+  int threads = 0;
+  bool force = false;
+  bool quiet = false;
+};
+
+struct ImatrixArguments {
+  std::string model;
+  std::string output;
+  std::vector<std::string> files;  // text
+  int64_t rollouts = 0;            // replies that the target writes itself
+  int64_t rollout_tokens = 512;
+  std::string prompts_file;  // empty: the built-in ones
+  std::string add_to;        // an importance matrix to add to; empty: none
+  int64_t chunk_tokens = 512;
+  int64_t max_chunks = 0;
+  uint64_t seed = 1;
+  int threads = 0;
+  std::string isa;
+  bool force = false;
+  bool quiet = false;
+};
+
+struct CompareArguments {
+  std::string first;
+  std::string second;
+  std::vector<std::string> files;  // text, for targets
+  std::string target;              // for drafters
+  std::string prompts_file;        // for drafters; empty: the built-in ones
+  int64_t limit = 0;
+  int64_t max_tokens = 128;
+  int64_t chunk_tokens = 512;
+  int64_t max_chunks = 0;
+  std::optional<double> max_kl;
+  std::optional<double> min_agreement;
+  std::optional<double> max_acceptance_loss;  // percent
+  std::string html;                           // file; empty: none
+  int threads = 0;
+  std::string isa;
+  bool json = false;
+};
+
 enum class SynthKind { kTarget, kDrafter };
 enum class SynthFormat { kGguf, kSafetensors };
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/chat/chat_format.h"
 #include "octet/formats/json_value.h"
 
 namespace octet::cli {
@@ -68,6 +69,15 @@ std::vector<Prompt> read_prompts(const std::string& path, int64_t limit) {
     );
   }
   return prompts;
+}
+
+std::vector<TokenId> encode_prompt(const Tokenizer& tokenizer, const Prompt& prompt) {
+  std::vector<ChatMessage> messages;
+  if (!prompt.system.empty()) {
+    messages.push_back({ChatRole::kSystem, prompt.system});
+  }
+  messages.push_back({ChatRole::kUser, prompt.text});
+  return encode_chat(tokenizer, messages, ChatOptions{});
 }
 
 }  // namespace octet::cli

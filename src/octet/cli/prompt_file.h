@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "octet/base/token.h"
+#include "octet/text/tokenizer.h"
+
 namespace octet::cli {
 
 struct Prompt {
@@ -20,5 +23,8 @@ std::vector<Prompt> built_in_prompts();
 /// The first `limit` prompts of the file (0: all). Throws Error naming file, line and what was
 /// expected.
 std::vector<Prompt> read_prompts(const std::string& path, int64_t limit);
+
+/// The prompt as a conversation that waits for the model's turn, begin token included.
+std::vector<TokenId> encode_prompt(const Tokenizer& tokenizer, const Prompt& prompt);
 
 }  // namespace octet::cli

@@ -76,7 +76,9 @@ void report_missing(const std::vector<ExpectedTensor>& expected, const Checkpoin
 
 }  // namespace
 
-void add_validated_tensors(Checkpoint& checkpoint, std::vector<LogicalTensor> tensors) {
+void add_validated_tensors(
+    Checkpoint& checkpoint, std::vector<LogicalTensor> tensors, UnusedTensors unused
+) {
   const std::vector<ExpectedTensor> expected = expected_tensors(checkpoint.metadata);
   std::map<std::string_view, const ExpectedTensor*> by_name;
   for (const ExpectedTensor& tensor : expected) {
@@ -101,7 +103,7 @@ void add_validated_tensors(Checkpoint& checkpoint, std::vector<LogicalTensor> te
           )
       );
     }
-    if (wanted.presence != TensorPresence::kUnused) {
+    if (wanted.presence != TensorPresence::kUnused || unused == UnusedTensors::kKeep) {
       tensor.shape = normalised_shape(wanted.shape, tensor);
       checkpoint.add(std::move(tensor));
     }

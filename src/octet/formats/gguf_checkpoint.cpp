@@ -166,7 +166,7 @@ void check_vocabulary(const Metadata& metadata) {
   }
 }
 
-void fill(Checkpoint& checkpoint, std::vector<GgufFile>& parts) {
+void fill(Checkpoint& checkpoint, std::vector<GgufFile>& parts, UnusedTensors unused) {
   TensorGatherer gatherer;
   for (const GgufFile& part : parts) {
     if (part.mapping != nullptr) {
@@ -193,18 +193,18 @@ void fill(Checkpoint& checkpoint, std::vector<GgufFile>& parts) {
   } else if (is_dflash_dialect(architecture)) {
     canonicalise_dflash(checkpoint.metadata);
   }
-  add_validated_tensors(checkpoint, std::move(tensors));
+  add_validated_tensors(checkpoint, std::move(tensors), unused);
 }
 
 }  // namespace
 
 std::shared_ptr<const Checkpoint> checkpoint_from_gguf(
-    std::vector<GgufFile> parts, const std::string& path
+    std::vector<GgufFile> parts, const std::string& path, UnusedTensors unused
 ) {
   auto checkpoint = std::make_shared<Checkpoint>();
   checkpoint->path = path;
   try {
-    fill(*checkpoint, parts);
+    fill(*checkpoint, parts, unused);
   } catch (Error& error) {
     error.add_context(path);
     throw;
@@ -212,8 +212,10 @@ std::shared_ptr<const Checkpoint> checkpoint_from_gguf(
   return checkpoint;
 }
 
-std::shared_ptr<const Checkpoint> open_gguf_checkpoint(const std::string& path) {
-  return checkpoint_from_gguf(read_gguf_parts(path), path);
+std::shared_ptr<const Checkpoint> open_gguf_checkpoint(
+    const std::string& path, UnusedTensors unused
+) {
+  return checkpoint_from_gguf(read_gguf_parts(path), path, unused);
 }
 
 }  // namespace octet

@@ -124,7 +124,10 @@ void rename_tensors(std::vector<LogicalTensor>& tensors, const Metadata& metadat
 }
 
 std::shared_ptr<const Checkpoint> build(
-    const std::string& path, const fs::path& directory, const std::vector<SafetensorsFile>& files
+    const std::string& path,
+    const fs::path& directory,
+    const std::vector<SafetensorsFile>& files,
+    UnusedTensors unused
 ) {
   const HfConfig config = read_configs(directory);
   auto checkpoint = std::make_shared<Checkpoint>();
@@ -148,7 +151,7 @@ std::shared_ptr<const Checkpoint> build(
       const int64_t head_dim = gemma4_dimensions(checkpoint->metadata).head_dim_full;
       tensors.push_back(make_rope_frequencies(*checkpoint, head_dim, config.partial_rotary_factor));
     }
-    add_validated_tensors(*checkpoint, std::move(tensors));
+    add_validated_tensors(*checkpoint, std::move(tensors), unused);
     if (is_target && !config.tied_head && checkpoint->find("output.weight") == nullptr) {
       throw Error(
           ErrorKind::kNotFound,
@@ -179,7 +182,9 @@ std::vector<SafetensorsFile> read_single(const std::string& path) {
 
 }  // namespace
 
-std::shared_ptr<const Checkpoint> open_hf_directory(const std::string& directory) {
+std::shared_ptr<const Checkpoint> open_hf_directory(
+    const std::string& directory, UnusedTensors unused
+) {
   const fs::path root(directory);
   if (!fs::exists(root / "config.json")) {
     throw Error(
@@ -192,7 +197,7 @@ std::shared_ptr<const Checkpoint> open_hf_directory(const std::string& directory
     );
   }
   if (fs::exists(root / kIndexName)) {
-    return build(directory, root, read_safetensors_index((root / kIndexName).string()));
+    return build(directory, root, read_safetensors_index((root / kIndexName).string()), unused);
   }
   const std::vector<std::string> paths = weight_files(root);
   if (paths.size() != 1) {
@@ -206,10 +211,10 @@ std::shared_ptr<const Checkpoint> open_hf_directory(const std::string& directory
         )
     );
   }
-  return build(directory, root, read_single(paths.front()));
+  return build(directory, root, read_single(paths.front()), unused);
 }
 
-std::shared_ptr<const Checkpoint> open_hf_file(const std::string& path) {
+std::shared_ptr<const Checkpoint> open_hf_file(const std::string& path, UnusedTensors unused) {
   fs::path directory = fs::path(path).parent_path();
   if (directory.empty()) {
     directory = ".";
@@ -227,10 +232,10 @@ std::shared_ptr<const Checkpoint> open_hf_file(const std::string& path) {
       return fs::path(file.path).filename() == fs::path(path).filename();
     });
     if (is_shard) {
-      return build(path, directory, files);
+      return build(path, directory, files, unused);
     }
   }
-  return build(path, directory, read_single(path));
+  return build(path, directory, read_single(path), unused);
 }
 
 }  // namespace octet

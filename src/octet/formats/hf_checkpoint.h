@@ -6,14 +6,19 @@
 #include <memory>
 #include <string>
 
+#include "octet/formats/checkpoint_validation.h"
 #include "octet/tensor/checkpoint.h"
 
 namespace octet {
 
 /// Errors as open_checkpoint.h says.
-std::shared_ptr<const Checkpoint> open_hf_directory(const std::string& directory);
+std::shared_ptr<const Checkpoint> open_hf_directory(
+    const std::string& directory, UnusedTensors unused = UnusedTensors::kLeaveOut
+);
 
 /// One .safetensors file with config.json beside it. A shard of a set opens the whole set.
-std::shared_ptr<const Checkpoint> open_hf_file(const std::string& path);
+std::shared_ptr<const Checkpoint> open_hf_file(
+    const std::string& path, UnusedTensors unused = UnusedTensors::kLeaveOut
+);
 
 }  // namespace octet

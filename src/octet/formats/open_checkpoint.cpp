@@ -15,16 +15,16 @@ namespace octet {
 
 namespace {
 
-std::shared_ptr<const Checkpoint> open_any(const std::string& path) {
+std::shared_ptr<const Checkpoint> open_any(const std::string& path, UnusedTensors unused) {
   if (std::filesystem::is_directory(path)) {
-    return open_hf_directory(path);
+    return open_hf_directory(path, unused);
   }
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   if (looks_like_gguf(file->bytes())) {
-    return open_gguf_checkpoint(path);
+    return open_gguf_checkpoint(path, unused);
   }
   if (looks_like_safetensors(file->bytes())) {
-    return open_hf_file(path);
+    return open_hf_file(path, unused);
   }
   throw Error(
       ErrorKind::kUnsupported,
@@ -40,9 +40,9 @@ std::shared_ptr<const Checkpoint> open_any(const std::string& path) {
 
 }  // namespace
 
-std::shared_ptr<const Checkpoint> open_checkpoint(const std::string& path) {
+std::shared_ptr<const Checkpoint> open_checkpoint(const std::string& path, UnusedTensors unused) {
   try {
-    return open_any(path);
+    return open_any(path, unused);
   } catch (const std::filesystem::filesystem_error& error) {
     throw Error(ErrorKind::kIo, fmt::format("{}: {}", path, error.code().message()));
   }

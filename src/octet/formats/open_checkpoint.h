@@ -22,6 +22,7 @@
 #include <memory>
 #include <string>
 
+#include "octet/formats/checkpoint_validation.h"
 #include "octet/tensor/checkpoint.h"
 
 namespace octet {
@@ -30,6 +31,8 @@ namespace octet {
 /// a Hugging Face directory. Throws Error: kNotFound, kIo (cannot be read), kMalformed (breaks its
 /// format), kUnsupported (well formed, but not something octet runs), kMismatch (tensors and
 /// metadata disagree).
-std::shared_ptr<const Checkpoint> open_checkpoint(const std::string& path);
+std::shared_ptr<const Checkpoint> open_checkpoint(
+    const std::string& path, UnusedTensors unused = UnusedTensors::kLeaveOut
+);
 
 }  // namespace octet

@@ -1,5 +1,7 @@
 #include "octet/formats/rope_frequencies.h"
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -9,10 +11,15 @@
 
 namespace octet {
 
+namespace {
+
+constexpr float kStoppedDivisor = 1e30F;  // an angle of zero in effect
+
+}  // namespace
+
 LogicalTensor make_rope_frequencies(
     Checkpoint& checkpoint, int64_t head_dim, double partial_rotary_factor
 ) {
-  constexpr float kStopped = 1e30F;
   if (!(partial_rotary_factor > 0.0 && partial_rotary_factor <= 1.0)) {
     throw Error(
         ErrorKind::kMalformed,
@@ -23,7 +30,7 @@ LogicalTensor make_rope_frequencies(
   }
   const int64_t pairs = head_dim / 2;
   const auto turning = static_cast<int64_t>(partial_rotary_factor * static_cast<double>(pairs));
-  auto divisors = std::make_shared<std::vector<float>>(static_cast<size_t>(pairs), kStopped);
+  auto divisors = std::make_shared<std::vector<float>>(static_cast<size_t>(pairs), kStoppedDivisor);
   for (int64_t pair = 0; pair < turning; ++pair) {
     (*divisors)[static_cast<size_t>(pair)] = 1.0F;
   }
@@ -34,6 +41,31 @@ LogicalTensor make_rope_frequencies(
   tensor.data = std::as_bytes(std::span(*divisors));
   checkpoint.storage.push_back(std::move(divisors));
   return tensor;
+}
+
+double partial_rotary_factor_of(const LogicalTensor& divisors) {
+  std::vector<float> values(static_cast<size_t>(divisors.elements()));
+  decode_rows(divisors, 0, 1, values.data());
+  const auto first_stopped =
+      std::find_if(values.begin(), values.end(), [](float value) { return value != 1.0F; });
+  const bool rest_stopped = std::all_of(first_stopped, values.end(), [](float value) {
+    return value == kStoppedDivisor;
+  });
+  const auto turning = static_cast<double>(first_stopped - values.begin());
+  const auto pairs = static_cast<double>(values.size());
+  if (!rest_stopped || turning == 0.0) {
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format(
+            "tensor '{}' is not ones followed by 1e30, so no partial_rotary_factor says the same; "
+            "keep this model as GGUF",
+            divisors.name
+        )
+    );
+  }
+  // Rounding of the quotient must not lose a pair when a reader multiplies.
+  const double factor = turning / pairs;
+  return std::floor(factor * pairs) == turning ? factor : (turning + 0.5) / pairs;
 }
 
 }  // namespace octet

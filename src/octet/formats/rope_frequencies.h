@@ -16,6 +16,10 @@ LogicalTensor make_rope_frequencies(
     Checkpoint& checkpoint, int64_t head_dim, double partial_rotary_factor
 );
 
+/// The factor that gives such divisors back, of a tensor [pairs] of F32. Throws Error(kUnsupported)
+/// for divisors of another form, which a Hugging Face folder cannot describe.
+double partial_rotary_factor_of(const LogicalTensor& divisors);
+
 inline constexpr double kDefaultPartialRotaryFactor = 0.25;
 inline constexpr const char* kRopeFrequenciesName = "rope_freqs.weight";
 

@@ -58,7 +58,7 @@ class Prover {
   /// All drafters and block lengths on one prompt; the first difference if there is one.
   std::optional<Difference> prove(const Prompt& prompt, float temperature) {
     GenerateRequest request;
-    request.prompt = encode(prompt);
+    request.prompt = encode_prompt(*pair_.tokenizer, prompt);
     const int64_t needed = static_cast<int64_t>(request.prompt.size()) + arguments_.max_tokens;
     if (needed >= pair_.context) {
       ++totals_.skipped;
@@ -88,15 +88,6 @@ class Prover {
  private:
   GeneratorOptions generator_options(int64_t needed) const {
     return {.context_length = needed + 1, .kv_type = pair_.kv_type};
-  }
-
-  std::vector<TokenId> encode(const Prompt& prompt) const {
-    std::vector<ChatMessage> messages;
-    if (!prompt.system.empty()) {
-      messages.push_back({ChatRole::kSystem, prompt.system});
-    }
-    messages.push_back({ChatRole::kUser, prompt.text});
-    return encode_chat(*pair_.tokenizer, messages, ChatOptions{});
   }
 
   std::optional<Difference> prove_drafter(

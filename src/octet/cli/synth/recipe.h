@@ -1,7 +1,5 @@
-// Which weight type each tensor of a synthetic checkpoint gets, and how large its values are.
-// The Q4_K_M rule is the public one (docs/architecture.md names the source): attention values and
-// down projections get Q6_K in some layers, embeddings get Q6_K, the rest Q4_K. Readers must never
-// rely on it: types are read from the file.
+// Which weight type each tensor of a synthetic checkpoint gets (by a recipe of quantize/recipe.h),
+// and how large its values are. Invariant: the plan holds every tensor that such a checkpoint has.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +15,10 @@ namespace octet::cli {
 
 enum class SynthRecipe { kBF16, kQ8_0, kQ4KM, kQ4_1 };
 
-std::optional<SynthRecipe> recipe_from_name(std::string_view name);
-
 /// The value of general.file_type.
 uint32_t recipe_file_type(SynthRecipe recipe);
 
-struct PlannedTensor {
+struct SynthTensor {
   ExpectedTensor tensor;
   DType dtype = DType::kF32;
   /// Standard deviation of random values; 0: all values are `constant`.
@@ -34,6 +30,6 @@ struct PlannedTensor {
 };
 
 /// Every tensor that the checkpoint with this canonical metadata holds, without unused ones.
-std::vector<PlannedTensor> plan_tensors(const Metadata& metadata, SynthRecipe recipe);
+std::vector<SynthTensor> plan_tensors(const Metadata& metadata, SynthRecipe recipe);
 
 }  // namespace octet::cli

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "octet/base/check.h"
-#include "octet/cli/json_writer.h"
 
 namespace octet::cli {
 namespace {
@@ -201,35 +200,6 @@ void add_tokenizer(Metadata& metadata, const SynthVocabulary& vocabulary) {
   metadata.set("tokenizer.ggml.mask_token_id", uint32_t{4});
   metadata.set("tokenizer.ggml.add_space_prefix", false);
   metadata.set("tokenizer.ggml.add_bos_token", true);
-}
-
-std::string tokenizer_json(const SynthVocabulary& vocabulary) {
-  JsonWriter json;
-  json.begin_object().member("version", "1.0").key("added_tokens").begin_array();
-  for (size_t id = 0; id < vocabulary.pieces.size(); ++id) {
-    const int32_t type = vocabulary.types[id];
-    if (type == kTypeControl || type == kTypeUnknown) {
-      json.begin_object();
-      json.member("id", static_cast<int64_t>(id)).member("content", vocabulary.pieces[id]);
-      json.member("single_word", false).member("lstrip", false).member("rstrip", false);
-      json.member("normalized", false).member("special", true).end_object();
-    }
-  }
-  json.end_array();
-  json.key("normalizer").begin_object().member("type", "Replace");
-  json.key("pattern").begin_object().member("String", " ").end_object();
-  json.member("content", kSpace).end_object();
-  json.key("model").begin_object().member("type", "BPE").member("byte_fallback", true);
-  json.member("unk_token", "<unk>").key("vocab").begin_object();
-  for (size_t id = 0; id < vocabulary.pieces.size(); ++id) {
-    json.member(vocabulary.pieces[id], static_cast<int64_t>(id));
-  }
-  json.end_object().key("merges").begin_array();
-  for (const std::string& merge : vocabulary.merges) {
-    json.value(merge);
-  }
-  json.end_array().end_object().end_object();
-  return json.text();
 }
 
 }  // namespace octet::cli

@@ -26,7 +26,4 @@ SynthVocabulary make_vocabulary(int64_t size);
 /// metadata.
 void add_tokenizer(Metadata& metadata, const SynthVocabulary& vocabulary);
 
-/// The same vocabulary as the text of a Hugging Face tokenizer.json.
-std::string tokenizer_json(const SynthVocabulary& vocabulary);
-
 }  // namespace octet::cli

@@ -12,25 +12,27 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
-#include "octet/cli/synth/hf_config.h"
 #include "octet/cli/synth/presets.h"
 #include "octet/cli/synth/random_weights.h"
 #include "octet/cli/synth/recipe.h"
 #include "octet/cli/synth/vocabulary.h"
 #include "octet/formats/atomic_file.h"
+#include "octet/formats/gguf_dialect.h"
 #include "octet/formats/gguf_writer.h"
+#include "octet/formats/hf_config_writer.h"
 #include "octet/formats/rope_frequencies.h"
 #include "octet/formats/safetensors_writer.h"
+#include "octet/text/tokenizer_metadata.h"
 
 namespace octet::cli {
 namespace {
 
-using Plan = std::vector<PlannedTensor>;
+using Plan = std::vector<SynthTensor>;
 using OnProgress = FunctionRef<void(const SynthProgress&)>;
 
 int64_t total_bytes(const Plan& plan) {
   int64_t bytes = 0;
-  for (const PlannedTensor& planned : plan) {
+  for (const SynthTensor& planned : plan) {
     bytes += planned.rows() * row_bytes(planned.dtype, planned.cols());
   }
   return bytes;
@@ -53,7 +55,7 @@ int64_t write_tensors(
   RandomWeights random(seed);
   const int64_t total = total_bytes(plan);
   int64_t done = 0;
-  for (const PlannedTensor& planned : plan) {
+  for (const SynthTensor& planned : plan) {
     const auto write = [&](std::span<const std::byte> bytes) {
       writer.write(bytes);
       done += static_cast<int64_t>(bytes.size());
@@ -74,28 +76,6 @@ int64_t write_tensors(
   return done;
 }
 
-/// Drafters in GGUF number a tap by the layer whose input it is, one more than the layer whose
-/// output it is.
-Metadata gguf_dialect(Metadata metadata) {
-  if (metadata.string("general.architecture") != "dflash") {
-    return metadata;
-  }
-  Metadata written;
-  for (const auto& [key, value] : metadata.entries()) {
-    if (key == "dflash.target_layer_ids") {
-      const std::vector<int64_t> outputs = metadata.find_integers(key).value();
-      std::vector<int32_t> inputs;
-      for (const int64_t output : outputs) {
-        inputs.push_back(static_cast<int32_t>(output + 1));
-      }
-      written.set("dflash.target_layers", MetadataArray(std::move(inputs)));
-    } else if (key != "dflash.mask_token_id" && key != "dflash.attention.causal_pattern") {
-      written.set(key, value);
-    }
-  }
-  return written;
-}
-
 int64_t write_gguf(
     const SynthArguments& arguments,
     const Metadata& metadata,
@@ -103,15 +83,15 @@ int64_t write_gguf(
     OnProgress on_progress
 ) {
   std::vector<TensorSpec> specs;
-  for (const PlannedTensor& planned : plan) {
+  for (const SynthTensor& planned : plan) {
     specs.push_back({planned.tensor.name, planned.dtype, planned.tensor.shape});
   }
-  GgufWriter writer(arguments.output, gguf_dialect(metadata), std::move(specs));
+  GgufWriter writer(arguments.output, gguf_metadata(metadata), std::move(specs));
   return write_tensors(
       writer,
       plan,
       arguments.seed,
-      [](const PlannedTensor& planned) { return planned.tensor.name; },
+      [](const SynthTensor& planned) { return planned.tensor.name; },
       on_progress
   );
 }
@@ -133,11 +113,11 @@ int64_t write_safetensors(
   }
   const bool target = arguments.kind == SynthKind::kTarget;
   std::vector<SafetensorsSpec> specs;
-  std::erase_if(plan, [](const PlannedTensor& planned) { return planned.tensor.hf_name.empty(); });
-  const auto name = [target](const PlannedTensor& planned) {
+  std::erase_if(plan, [](const SynthTensor& planned) { return planned.tensor.hf_name.empty(); });
+  const auto name = [target](const SynthTensor& planned) {
     return (target ? "model." : "") + planned.tensor.hf_name;
   };
-  for (PlannedTensor& planned : plan) {
+  for (SynthTensor& planned : plan) {
     planned.dtype = DType::kBF16;
     specs.push_back({name(planned), "BF16", planned.tensor.shape});
   }
@@ -150,13 +130,10 @@ int64_t write_safetensors(
         fmt::format("{}: cannot be created ({})", arguments.output, failed.message())
     );
   }
-  write_text(folder / "config.json", hf_config(metadata));
+  write_text(folder / "config.json", hf_config(metadata, HfTensorFacts()));
   if (target) {
     write_text(folder / "generation_config.json", hf_generation_config(metadata));
-    write_text(
-        folder / "tokenizer.json",
-        tokenizer_json(make_vocabulary(metadata.integer("gemma4.vocab_size")))
-    );
+    write_text(folder / "tokenizer.json", tokenizer_json_text(metadata));
   }
   SafetensorsWriter writer(
       (folder / "model.safetensors").string(), std::move(specs), {{"format", "pt"}}

@@ -1,0 +1,270 @@
+#include "octet/quantize/importance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
+#include "octet/base/mapped_file.h"
+#include "octet/formats/byte_cursor.h"
+#include "octet/formats/gguf_reader.h"
+#include "octet/formats/gguf_writer.h"
+#include "octet/formats/message_text.h"
+
+namespace octet {
+namespace {
+
+constexpr std::string_view kSumsSuffix = ".in_sum2";
+constexpr std::string_view kCountsSuffix = ".counts";
+constexpr const char* kDatasetsKey = "imatrix.datasets";
+constexpr const char* kChunkCountKey = "imatrix.chunk_count";
+constexpr const char* kChunkSizeKey = "imatrix.chunk_size";
+constexpr int64_t kMaxEntries = 65536;
+constexpr uint64_t kMaxNameBytes = 1024;
+
+[[noreturn]] void malformed(std::string_view entry, std::string_view reason) {
+  throw Error(ErrorKind::kMalformed, fmt::format("importance of {} {}", shown(entry), reason));
+}
+
+std::vector<float> floats_of(std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+void require_sums(std::string_view name, const std::vector<float>& sums) {
+  const bool fine = std::all_of(sums.begin(), sums.end(), [](float value) {
+    return std::isfinite(value) && value >= 0.0F;
+  });
+  if (!fine || sums.empty()) {
+    malformed(name, "holds numbers that are negative or not finite, or none at all");
+  }
+}
+
+int64_t integer_count(std::string_view name, float count) {
+  if (!(count >= 0.0F && count < 0x1p62F)) {
+    malformed(name, fmt::format("was seen {} times; expected a count", count));
+  }
+  return std::llround(count);
+}
+
+ImportanceMatrix from_gguf(const GgufFile& file) {
+  const std::string* type = file.metadata.find_string("general.type");
+  if (type == nullptr || *type != "imatrix") {
+    throw Error(
+        ErrorKind::kUnsupported, "this GGUF file is no importance matrix (general.type 'imatrix')"
+    );
+  }
+  ImportanceMatrix matrix;
+  if (const auto* datasets = file.metadata.find_strings(kDatasetsKey)) {
+    matrix.datasets.assign(datasets->begin(), datasets->end());
+  }
+  matrix.chunk_count = file.metadata.integer(kChunkCountKey);
+  matrix.chunk_size = file.metadata.integer(kChunkSizeKey);
+  std::map<std::string, int, std::less<>> halves;
+  for (const GgufTensor& tensor : file.tensors) {
+    const bool sums = tensor.name.ends_with(kSumsSuffix);
+    if (!sums && !tensor.name.ends_with(kCountsSuffix)) {
+      malformed(tensor.name, "is neither sums (.in_sum2) nor counts (.counts)");
+    }
+    const std::string name =
+        tensor.name.substr(0, tensor.name.size() - (sums ? kSumsSuffix : kCountsSuffix).size());
+    if (tensor.type_id != dtype_facts(DType::kF32).gguf_id) {
+      malformed(name, "is not stored as F32");
+    }
+    const std::vector<float> values = floats_of(tensor.data);
+    ImportanceEntry& entry = matrix.entries[name];
+    ++halves[name];
+    if (sums) {
+      require_sums(name, values);
+      entry.sum_squares = values;
+    } else if (values.size() != 1) {
+      malformed(name, fmt::format("has {} counts; experts are not supported", values.size()));
+    } else {
+      entry.count = integer_count(name, values.front());
+    }
+  }
+  for (const auto& [name, count] : halves) {
+    if (count != 2) {
+      malformed(name, "lacks its sums or its counts");
+    }
+  }
+  return matrix;
+}
+
+/// formats.md 5.1: values are mean squares times the number of calls, so a call is a count of one.
+ImportanceEntry legacy_entry(const std::string& name, int32_t calls, std::vector<float> values) {
+  require_sums(name, values);
+  ImportanceEntry entry;
+  entry.sum_squares = std::move(values);
+  entry.count = std::max(calls, 1);
+  return entry;
+}
+
+ImportanceMatrix from_legacy(std::span<const std::byte> bytes) {
+  ByteCursor cursor(bytes);
+  ImportanceMatrix matrix;
+  const auto entries = cursor.read<int32_t>("the number of entries");
+  if (entries < 1 || entries > kMaxEntries) {
+    throw Error(
+        ErrorKind::kMalformed,
+        fmt::format(
+            "not an importance matrix: it would hold {} entries, expected 1 to {}",
+            entries,
+            kMaxEntries
+        )
+    );
+  }
+  for (int32_t i = 0; i < entries; ++i) {
+    const auto length = cursor.read<int32_t>("the length of a name");
+    if (length < 1 || static_cast<uint64_t>(length) > kMaxNameBytes) {
+      throw Error(ErrorKind::kMalformed, fmt::format("entry {} has a name of {} bytes", i, length));
+    }
+    const auto text = cursor.take(static_cast<uint64_t>(length), "a name");
+    const std::string name(reinterpret_cast<const char*>(text.data()), text.size());
+    const auto calls = cursor.read<int32_t>("a number of calls");
+    const auto values = cursor.read<int32_t>("a number of values");
+    if (values < 1) {
+      malformed(name, fmt::format("has {} values", values));
+    }
+    const auto data = cursor.take(static_cast<uint64_t>(values) * sizeof(float), "values");
+    if (!matrix.entries.emplace(name, legacy_entry(name, calls, floats_of(data))).second) {
+      malformed(name, "is there twice");
+    }
+  }
+  if (cursor.remaining() > 0) {
+    matrix.chunk_count = cursor.read<int32_t>("the number of chunks");
+  }
+  if (cursor.remaining() > 0) {
+    const auto length = cursor.read<int32_t>("the length of the data set's name");
+    const auto text = cursor.take(static_cast<uint32_t>(std::max(length, 0)), "a data set's name");
+    matrix.datasets.emplace_back(reinterpret_cast<const char*>(text.data()), text.size());
+  }
+  return matrix;
+}
+
+bool is_table(std::string_view name) {
+  return name == "token_embd.weight" || name == "per_layer_token_embd.weight";
+}
+
+bool is_block_type(DType dtype) {
+  return dtype_facts(dtype).block_values > 1;
+}
+
+}  // namespace
+
+std::vector<float> ImportanceEntry::weights() const {
+  std::vector<float> weights(sum_squares.size(), 1.0F);
+  if (count > 0) {
+    std::transform(sum_squares.begin(), sum_squares.end(), weights.begin(), [this](float sum) {
+      return sum / static_cast<float>(count);
+    });
+  }
+  return weights;
+}
+
+ImportanceMatrix read_importance(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  try {
+    return looks_like_gguf(file->bytes()) ? from_gguf(parse_gguf(file->bytes(), path))
+                                          : from_legacy(file->bytes());
+  } catch (Error& error) {
+    error.add_context(path);
+    throw;
+  }
+}
+
+void write_importance(const std::string& path, const ImportanceMatrix& matrix) {
+  Metadata metadata;
+  metadata.set("general.type", std::string("imatrix"));
+  metadata.set(
+      kDatasetsKey,
+      MetadataArray(std::vector<std::string_view>(matrix.datasets.begin(), matrix.datasets.end()))
+  );
+  metadata.set(kChunkCountKey, static_cast<uint32_t>(matrix.chunk_count));
+  metadata.set(kChunkSizeKey, static_cast<uint32_t>(matrix.chunk_size));
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, entry] : matrix.entries) {
+    const auto cols = static_cast<int64_t>(entry.sum_squares.size());
+    specs.push_back({name + std::string(kSumsSuffix), DType::kF32, {1, cols}});
+    specs.push_back({name + std::string(kCountsSuffix), DType::kF32, {1, 1}});
+  }
+  GgufWriter writer(path, metadata, specs);
+  for (const auto& [name, entry] : matrix.entries) {
+    const auto count = static_cast<float>(entry.count);
+    writer.write_tensor(
+        name + std::string(kSumsSuffix), std::as_bytes(std::span(entry.sum_squares))
+    );
+    writer.write_tensor(name + std::string(kCountsSuffix), std::as_bytes(std::span(&count, 1)));
+  }
+  writer.finish();
+}
+
+void add_importance(ImportanceMatrix& to, const ImportanceMatrix& more) {
+  for (const auto& [name, entry] : more.entries) {
+    ImportanceEntry& sum = to.entries[name];
+    if (sum.sum_squares.empty()) {
+      sum.sum_squares.resize(entry.sum_squares.size());
+    }
+    if (sum.sum_squares.size() != entry.sum_squares.size()) {
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format(
+              "importance of {} has {} columns here and {} there",
+              shown(name),
+              sum.sum_squares.size(),
+              entry.sum_squares.size()
+          )
+      );
+    }
+    for (size_t i = 0; i < entry.sum_squares.size(); ++i) {
+      sum.sum_squares[i] += entry.sum_squares[i];
+    }
+    sum.count += entry.count;
+  }
+  to.datasets.insert(to.datasets.end(), more.datasets.begin(), more.datasets.end());
+  to.chunk_count += more.chunk_count;
+  to.chunk_size = std::max(to.chunk_size, more.chunk_size);
+}
+
+AttachedImportance attach_importance(CheckpointPlan& plan, const ImportanceMatrix& matrix) {
+  AttachedImportance attached;
+  attached.weights.reserve(plan.size());  // spans of the elements stay valid
+  for (PlannedTensor& planned : plan) {
+    if (!is_block_type(planned.dtype)) {
+      continue;
+    }
+    const std::string& name = planned.source->name;
+    const auto found = matrix.entries.find(name);
+    if (found == matrix.entries.end()) {
+      attached.without.push_back(name);
+      continue;
+    }
+    if (static_cast<int64_t>(found->second.sum_squares.size()) != planned.source->cols()) {
+      if (is_table(name)) {
+        attached.without.push_back(name);
+        continue;
+      }
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format(
+              "tensor '{}' has {} columns and its importance {}; the matrix belongs to another "
+              "model",
+              name,
+              planned.source->cols(),
+              found->second.sum_squares.size()
+          )
+      );
+    }
+    attached.weights.push_back(found->second.weights());
+    planned.importance = attached.weights.back();
+  }
+  return attached;
+}
+
+}  // namespace octet

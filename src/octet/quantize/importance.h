@@ -1,0 +1,50 @@
+// Importance matrices: how much the columns of each weight matter, as the mean square of what is
+// multiplied with them. Reads the GGUF form and the older binary one, writes the GGUF form. Not for
+// collecting (collect_importance.h). Invariant: numbers are finite, sums and counts not negative.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "octet/quantize/checkpoint_plan.h"
+
+namespace octet {
+
+struct ImportanceEntry {
+  std::vector<float> sum_squares;  // by column, over `count` rows
+  int64_t count = 0;
+
+  /// Mean squares; ones when nothing was seen.
+  std::vector<float> weights() const;
+};
+
+struct ImportanceMatrix {
+  std::map<std::string, ImportanceEntry, std::less<>> entries;  // by tensor name
+  std::vector<std::string> datasets;
+  int64_t chunk_count = 0;
+  int64_t chunk_size = 0;  // tokens
+};
+
+/// Throws Error: kNotFound, kMalformed naming the entry, kUnsupported for a GGUF file of another
+/// kind.
+ImportanceMatrix read_importance(const std::string& path);
+
+/// Throws Error(kIo).
+void write_importance(const std::string& path, const ImportanceMatrix& matrix);
+
+/// Adds sums, counts and chunks. Throws Error(kMismatch) naming an entry of another length.
+void add_importance(ImportanceMatrix& to, const ImportanceMatrix& more);
+
+/// Importance attached to a plan; owns what the plan then points into.
+struct AttachedImportance {
+  std::vector<std::vector<float>> weights;
+  std::vector<std::string> without;  // matrices in block types that have no entry
+};
+
+/// Throws Error(kMismatch) naming a matrix whose entry has another length; tables are exempt.
+AttachedImportance attach_importance(CheckpointPlan& plan, const ImportanceMatrix& matrix);
+
+}  // namespace octet

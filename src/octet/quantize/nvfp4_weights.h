@@ -1,0 +1,38 @@
+// Weights as NVIDIA Model Optimizer writes them: codes, block scales and a global scale, by
+// rounding to nearest, or taken over from a weight that is NVFP4 already. Invariant: weights that
+// runtimes fuse (q, k, v; gate, up) share one global scale; bytes do not depend on threads.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "octet/base/thread_pool.h"
+#include "octet/quantize/checkpoint_plan.h"
+#include "octet/quantize/transcoder.h"
+
+namespace octet {
+
+class Nvfp4Weights {
+ public:
+  /// Which weights of `plan` become NVFP4 decides which share a scale.
+  Nvfp4Weights(const Checkpoint& source, const CheckpointPlan& plan, ThreadPool& pool)
+      : source_(source), plan_(plan), pool_(pool) {}
+
+  /// Hands the codes to `sink` in order, fills `scales` [rows, cols / 16] and returns the global
+  /// scale. Throws Error(kInvalidArgument) naming the tensor when a value is not finite.
+  float write(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
+
+ private:
+  float copy(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
+  float round(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
+  float shared_amax(const LogicalTensor& tensor);
+  float amax(const LogicalTensor& tensor);
+
+  const Checkpoint& source_;
+  const CheckpointPlan& plan_;
+  ThreadPool& pool_;
+  std::map<std::string, float, std::less<>> amax_;  // by tensor
+};
+
+}  // namespace octet

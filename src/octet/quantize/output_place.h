@@ -1,0 +1,40 @@
+// Where a new checkpoint is to appear: checks before hours of work, and folders that appear
+// complete or not at all (files do so by formats/atomic_file.h). Invariant: nothing under the final
+// name is touched before the new content is complete and synced.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace octet {
+
+enum class ExistingOutput { kRefuse, kReplace };
+
+/// Refuses an output that exists (unless it may be replaced), that is the input itself, whose
+/// parent folder is missing, or that `bytes` do not fit beside. Removes what a killed run left
+/// behind under temporary names. Throws Error: kInvalidArgument, kNotFound, kResourceExhausted.
+void prepare_output(
+    const std::string& input, const std::string& output, int64_t bytes, ExistingOutput existing
+);
+
+class AtomicFolder {
+ public:
+  /// Creates a temporary folder beside `path`. Throws Error(kIo).
+  explicit AtomicFolder(std::string path);
+  ~AtomicFolder();
+  AtomicFolder(const AtomicFolder&) = delete;
+  AtomicFolder& operator=(const AtomicFolder&) = delete;
+
+  /// Where a file of the folder is to be written.
+  std::string file(const std::string& name) const { return temporary_path_ + "/" + name; }
+
+  /// Syncs the folder and gives it its name, replacing a folder or file that has it.
+  void finish();
+
+ private:
+  std::string path_;
+  std::string temporary_path_;
+  bool finished_ = false;
+};
+
+}  // namespace octet

@@ -1,0 +1,119 @@
+#include "octet/quantize/portable_metadata.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
+#include "octet/base/mapped_file.h"
+#include "octet/formats/json_value.h"
+#include "octet/text/tokenizer_metadata.h"
+
+namespace octet {
+namespace {
+
+constexpr std::string_view kTokenizerPrefix = "tokenizer.ggml.";
+constexpr const char* kTokenizerModel = "tokenizer.ggml.model";
+constexpr const char* kChatTemplate = "tokenizer.chat_template";
+
+std::string_view text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+const std::string* sidecar(const Checkpoint& checkpoint, std::string_view name) {
+  const auto found = checkpoint.sidecars.find(name);
+  return found == checkpoint.sidecars.end() ? nullptr : &found->second;
+}
+
+void add_absent(Metadata& metadata, const Metadata& more, std::string_view prefix) {
+  for (const auto& [key, value] : more.entries()) {
+    if (key.starts_with(prefix) && !metadata.contains(key)) {
+      metadata.set(key, value);
+    }
+  }
+}
+
+/// Adds the tokenizer of `from`; false when it has none.
+bool add_tokenizer(PortableMetadata& result, const Checkpoint& from) {
+  if (from.metadata.contains(kTokenizerModel)) {
+    add_absent(result.metadata, from.metadata, kTokenizerPrefix);
+    return true;
+  }
+  const std::string* path = sidecar(from, "tokenizer.json");
+  if (path == nullptr) {
+    return false;
+  }
+  const auto file = MappedFile::open(*path);
+  const std::string* generation = sidecar(from, "generation_config.json");
+  try {
+    TokenizerMetadata tokenizer =
+        generation == nullptr
+            ? tokenizer_metadata_from_json(text_of(*file))
+            : tokenizer_metadata_from_json(text_of(*file), text_of(*MappedFile::open(*generation)));
+    add_absent(result.metadata, tokenizer.metadata, kTokenizerPrefix);
+    result.storage.push_back(std::move(tokenizer.storage));
+  } catch (Error& error) {
+    error.add_context(from.path);
+    throw;
+  }
+  return true;
+}
+
+std::optional<std::string> chat_template(const Checkpoint& source) {
+  if (const std::string* path = sidecar(source, "chat_template.jinja")) {
+    return std::string(text_of(*MappedFile::open(*path)));
+  }
+  if (const std::string* path = sidecar(source, "tokenizer_config.json")) {
+    const JsonValue config = read_json_object(*path);
+    const JsonValue* text = config.find("chat_template");
+    if (text != nullptr && text->string() != nullptr) {
+      return *text->string();
+    }
+  }
+  return std::nullopt;
+}
+
+std::string name_of(const std::string& path) {
+  std::filesystem::path last(path);
+  if (last.filename().empty()) {
+    last = last.parent_path();
+  }
+  return last.filename().string();
+}
+
+}  // namespace
+
+PortableMetadata gather_metadata(const Checkpoint& source, const Checkpoint* tokenizer_source) {
+  PortableMetadata result;
+  result.metadata = source.metadata;
+  const bool found = add_tokenizer(result, source) ||
+                     (tokenizer_source != nullptr && add_tokenizer(result, *tokenizer_source));
+  if (!found) {
+    throw Error(
+        ErrorKind::kNotFound,
+        fmt::format(
+            "{}: there is no tokenizer in it; name a checkpoint that has one, a drafter's target, "
+            "with --tokenizer",
+            source.path
+        )
+    );
+  }
+  if (!result.metadata.contains(kChatTemplate)) {
+    if (std::optional<std::string> text = chat_template(source)) {
+      result.metadata.set(kChatTemplate, *std::move(text));
+    }
+  }
+  if (!result.metadata.contains("general.name")) {
+    result.metadata.set("general.name", name_of(source.path));
+  }
+  if (!result.metadata.contains("general.type")) {
+    result.metadata.set("general.type", std::string("model"));
+  }
+  return result;
+}
+
+}  // namespace octet

@@ -1,0 +1,139 @@
+// `octet imatrix` and `octet compare` as a user runs them, with the shipped pair.
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "octet/formats/json_value.h"
+#include "octet/quantize/importance.h"
+#include "support/run_program.h"
+
+namespace octet::test {
+namespace {
+
+const std::string kText =
+    "<|turn>user\nWhat is the capital of Finland?<turn|>\n<|turn>model\nThe capital of Finland is "
+    "Helsinki.<turn|>\nOnce upon a time there was a mouse who lived near the market.\n";
+
+TEST(Imatrix, CollectsFromTextAndRolloutsAndHelpsQuantizing) {
+  const TemporaryDirectory directory;
+  const std::string text = directory.write("text.txt", kText);
+  const std::string importance = directory.file("i.gguf");
+  ProgramResult result = run_octet(
+      {"imatrix", "-m", kPairTarget, "-f", text, "--chunk", "16", "-o", importance, "-t", "1"}
+  );
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const ImportanceMatrix matrix = read_importance(importance);
+  EXPECT_TRUE(matrix.entries.contains("blk.0.attn_v.weight"));
+  EXPECT_FALSE(matrix.entries.contains("blk.5.attn_v.weight")) << "it reads another layer's";
+  EXPECT_THAT(matrix.datasets, testing::ElementsAre("text.txt"));
+
+  const std::string more = directory.file("more.gguf");
+  result = run_octet(
+      {"imatrix",
+       "-m",
+       kPairTarget,
+       "--rollouts",
+       "2",
+       "-n",
+       "8",
+       "--add-to",
+       importance,
+       "-o",
+       more,
+       "-t",
+       "1"}
+  );
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_GT(
+      read_importance(more).entries.at("blk.0.attn_v.weight").count,
+      matrix.entries.at("blk.0.attn_v.weight").count
+  );
+  result = run_octet(
+      {"quantize",
+       kPairTarget,
+       directory.file("q.gguf"),
+       "--type",
+       "Q4_K_M",
+       "--imatrix",
+       more,
+       "-t",
+       "1"}
+  );
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, testing::HasSubstr("have no importance"));
+  EXPECT_EQ(run_octet({"imatrix", "-m", kPairTarget, "-o", directory.file("x")}).exit_code, 2);
+}
+
+TEST(Compare, JudgesTargetsByTheirLogits) {
+  const TemporaryDirectory directory;
+  const std::string text = directory.write("text.txt", kText);
+  const std::string coarse = directory.file("q4.gguf");
+  ASSERT_EQ(
+      run_octet({"quantize", kPairTarget, coarse, "--type", "Q4_0", "-q", "-t", "1"}).exit_code, 0
+  );
+  const ProgramResult same = run_octet(
+      {"compare", kPairTarget, kPairTarget, "-f", text, "--max-kl", "0", "--json", "-t", "1"}
+  );
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_EQ(parse_json(bytes_of(same.out)).find_number("mean_kl"), 0.0);
+  EXPECT_EQ(parse_json(bytes_of(same.out)).find_number("top1_agreement"), 1.0);
+
+  const std::string page = directory.file("report.html");
+  const ProgramResult other = run_octet(
+      {"compare",
+       kPairTarget,
+       coarse,
+       "-f",
+       text,
+       "--max-kl",
+       "0.000001",
+       "--html",
+       page,
+       "-t",
+       "1"}
+  );
+  EXPECT_EQ(other.exit_code, 1) << other.err;
+  EXPECT_THAT(other.out, testing::HasSubstr("exceeded"));
+  EXPECT_THAT(other.out, testing::HasSubstr("error after layer 5"));
+  EXPECT_THAT(read_file(page), testing::HasSubstr("<svg"));
+  EXPECT_EQ(run_octet({"compare", kPairTarget, coarse}).exit_code, 2) << "there is no text";
+  EXPECT_EQ(run_octet({"compare", kPairTarget, kPairDrafter, "-f", text}).exit_code, 2);
+}
+
+TEST(Compare, JudgesDraftersByTheirAcceptance) {
+  const TemporaryDirectory directory;
+  const std::string coarse = directory.file("q4_1.gguf");
+  ASSERT_EQ(
+      run_octet({"quantize", kPairDrafter, coarse, "--type", "drafter-q4_1", "-q", "-t", "1"})
+          .exit_code,
+      0
+  );
+  const ProgramResult result = run_octet(
+      {"compare",
+       kPairDrafter,
+       kPairDrafter,
+       "--target",
+       kPairTarget,
+       "-n",
+       "32",
+       "--max-acceptance-loss",
+       "0",
+       "--json",
+       "-t",
+       "1"}
+  );
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const JsonValue json = parse_json(bytes_of(result.out));
+  EXPECT_EQ(json.find_number("acceptance_loss_percent"), 0.0);
+  EXPECT_GT((*json.find_array("drafters"))[0].find_number("acceptance_length").value(), 1.0);
+  EXPECT_EQ(
+      run_octet({"compare", kPairDrafter, coarse, "--target", kPairTarget, "-n", "16", "-t", "1"})
+          .exit_code,
+      0
+  );
+}
+
+}  // namespace
+}  // namespace octet::test

@@ -1,0 +1,326 @@
+// `octet convert` and `octet quantize` as a user runs them: published bytes come out, whatever the
+// number of threads; what is killed or runs out of room leaves nothing under the final name.
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "octet/formats/open_checkpoint.h"
+#include "octet/quantize/importance.h"
+#include "support/conversions.h"
+#include "support/golden_files.h"
+#include "support/random_models.h"
+#include "support/run_program.h"
+#include "support/write_checkpoint.h"
+
+namespace octet::test {
+namespace {
+
+const std::string kGolden = OCTET_SOURCE_DIR "/tests/golden/quant/ggml/";
+constexpr int64_t kGoldenRows = 6;
+constexpr int64_t kGoldenCols = 1024;
+constexpr const char* kGoldenTensor = "blk.0.ffn_down.weight";
+
+struct PublishedType {
+  const char* name;
+  const char* file;
+  bool uses_importance;
+};
+
+constexpr PublishedType kPublished[] = {
+    {"Q8_0", "q8_0", false},
+    {"Q4_0", "q4_0", true},
+    {"Q4_1", "q4_1", true},
+    {"Q5_0", "q5_0", true},
+    {"Q5_1", "q5_1", true},
+    {"Q4_K", "q4_k", true},
+    {"Q5_K", "q5_k", true},
+    {"Q6_K", "q6_k", true},
+    {"IQ4_NL", "iq4_nl", true},
+    {"IQ4_XS", "iq4_xs", true},
+    {"MXFP4", "mxfp4", false},
+    {"NVFP4", "nvfp4", false},
+};
+
+std::vector<float> golden_floats(const std::string& name) {
+  const std::vector<char> bytes = read_bytes(kGolden + name);
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+/// A drafter with the published input as the first rows of one of its matrices.
+std::string write_drafter_with_golden_rows(const TemporaryDirectory& directory) {
+  DFlashShape shape;
+  shape.windowed = {true};
+  shape.causal = {false};
+  shape.feed_forward = kGoldenCols;
+  const auto random = make_dflash(shape, 1);
+  Checkpoint model;
+  model.metadata = random->metadata;
+  const SmallTokenizer tokenizer(shape.vocabulary);
+  tokenizer.add_to(model.metadata);
+  std::vector<float> values = golden_floats("x.f32");
+  values.resize(static_cast<size_t>(shape.hidden * kGoldenCols), 0.25F);
+  for (const LogicalTensor& tensor : random->tensors()) {
+    LogicalTensor copy = tensor;
+    if (copy.name == kGoldenTensor) {
+      copy.data = std::as_bytes(std::span(values));
+    }
+    model.add(copy);
+  }
+  const std::string path = directory.file("golden.gguf");
+  write_gguf(path, model.metadata, model.tensors());
+  return path;
+}
+
+std::string golden_rows(const std::string& path) {
+  const auto checkpoint = open_checkpoint(path);
+  const LogicalTensor& tensor = checkpoint->at(kGoldenTensor);
+  const auto bytes = static_cast<size_t>(kGoldenRows * row_bytes(tensor.dtype, kGoldenCols));
+  return {reinterpret_cast<const char*>(tensor.data.data()), bytes};
+}
+
+TEST(Quantize, WritesThePublishedBytesOfEveryType) {
+  const TemporaryDirectory directory;
+  const std::string source = write_drafter_with_golden_rows(directory);
+  ImportanceMatrix matrix;
+  matrix.entries[kGoldenTensor] = {golden_floats("imatrix.f32"), 1};
+  const std::string importance = directory.file("importance.gguf");
+  write_importance(importance, matrix);
+  for (const PublishedType& type : kPublished) {
+    SCOPED_TRACE(type.name);
+    const std::string plain = directory.file("plain.gguf");
+    const ProgramResult result =
+        run_octet({"quantize", source, plain, "--type", type.name, "--force", "-q", "-t", "2"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(golden_rows(plain), read_file(kGolden + type.file + ".q"));
+    if (type.uses_importance) {
+      const std::string weighted = directory.file("weighted.gguf");
+      ASSERT_EQ(
+          run_octet({"quantize",
+                     source,
+                     weighted,
+                     "--type",
+                     type.name,
+                     "--imatrix",
+                     importance,
+                     "--force",
+                     "-q"})
+              .exit_code,
+          0
+      );
+      EXPECT_EQ(golden_rows(weighted), read_file(kGolden + type.file + ".im.q"));
+      EXPECT_EQ(open_checkpoint(weighted)->metadata.integer("quantize.imatrix.entries_count"), 1);
+    }
+  }
+}
+
+TEST(Quantize, EqualsPublishedFiles) {
+  const std::string golden = shared_path("golden/tiny/");
+  if (!exists(golden + "tinyq-dflash-bf16.gguf")) {
+    GTEST_SKIP() << golden << "tinyq-dflash-bf16.gguf is not there";
+  }
+  const TemporaryDirectory directory;
+  for (const auto& [type, file] : {std::pair("Q4_1", "q4_1"), std::pair("Q8_0", "q8_0")}) {
+    SCOPED_TRACE(type);
+    const std::string made = directory.file(file);
+    ASSERT_EQ(
+        run_octet(
+            {"quantize", golden + "tinyq-dflash-bf16.gguf", made + ".gguf", "--type", type, "-q"}
+        )
+            .exit_code,
+        0
+    );
+    expect_same_tensors(
+        *open_checkpoint(golden + "tinyq-dflash-" + file + ".gguf"),
+        *open_checkpoint(made + ".gguf")
+    );
+  }
+}
+
+std::string synth_target(const TemporaryDirectory& directory) {
+  const std::string path = directory.file("bf16.gguf");
+  EXPECT_EQ(run_octet({"synth", "--preset", "tiny", "-o", path, "-q"}).exit_code, 0);
+  return path;
+}
+
+TEST(Quantize, BytesDoNotDependOnThreads) {
+  const TemporaryDirectory directory;
+  const std::string source = synth_target(directory);
+  std::string first;
+  for (const char* threads : {"1", "2", "5"}) {
+    const std::string path = directory.file(std::string("t") + threads);
+    const ProgramResult result = run_octet(
+        {"quantize",
+         source,
+         path + ".gguf",
+         "--type",
+         "Q4_K_M",
+         "--ple-type",
+         "Q5_K",
+         "--tensor",
+         "blk.1.attn_q=Q6_K",
+         "-t",
+         threads}
+    );
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, testing::HasSubstr("Q6_K"));
+    const std::string bytes = read_file(path + ".gguf");
+    first = first.empty() ? bytes : first;
+    EXPECT_TRUE(first == bytes) << threads << " threads";
+  }
+  const auto made = open_checkpoint(directory.file("t1.gguf"));
+  // Its rows of 192 are no whole super-blocks.
+  EXPECT_EQ(made->at("per_layer_token_embd.weight").dtype, DType::kQ5_1);
+  EXPECT_EQ(made->at("blk.1.attn_q.weight").dtype, DType::kQ6K);
+  EXPECT_EQ(made->at("blk.0.attn_q.weight").dtype, DType::kQ4K);
+  EXPECT_EQ(made->at("per_layer_model_proj.weight").dtype, DType::kBF16);
+  EXPECT_EQ(made->metadata.integer("general.file_type"), 15);
+}
+
+int partial_files(const TemporaryDirectory& directory) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    count += entry.path().string().ends_with(".partial") ? 1 : 0;
+  }
+  return count;
+}
+
+/// Starts the program and kills it once it writes. True when it had not finished.
+bool kill_while_writing(const TemporaryDirectory& directory, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), OCTET_PROGRAM);
+  std::vector<char*> raw;
+  for (std::string& argument : arguments) {
+    raw.push_back(argument.data());
+  }
+  raw.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execv(OCTET_PROGRAM, raw.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  while (partial_files(directory) == 0 && ::waitpid(child, &status, WNOHANG) == 0) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status);
+}
+
+TEST(Quantize, KilledWhileWritingItLeavesNothingThatLooksDoneAndTheNextRunCleansUp) {
+  const TemporaryDirectory directory;
+  const std::string source = synth_target(directory);
+  const std::vector<std::vector<std::string>> commands = {
+      {"quantize", source, directory.file("out.gguf"), "--type", "Q4_K_M", "-t", "1", "-q"},
+      {"convert", source, directory.file("folder"), "-t", "1", "-q"}};
+  for (const std::vector<std::string>& command : commands) {
+    SCOPED_TRACE(command.front());
+    ASSERT_TRUE(kill_while_writing(directory, command)) << "it was too quick to be killed";
+    EXPECT_FALSE(exists(command[2]));
+    EXPECT_EQ(partial_files(directory), 1);
+    ASSERT_EQ(run_octet(command).exit_code, 0);
+    EXPECT_EQ(partial_files(directory), 0);
+    EXPECT_NE(open_checkpoint(command[2]), nullptr);
+  }
+}
+
+/// Runs with files limited to 256 kB: writing more fails as on a full disk.
+int run_with_little_room(const std::vector<std::string>& arguments, const std::string& errors) {
+  std::string command = "trap '' XFSZ; ulimit -f 512; " + shell_quoted(OCTET_PROGRAM);
+  for (const std::string& argument : arguments) {
+    command += ' ' + shell_quoted(argument);
+  }
+  command = "sh -c " + shell_quoted(command + " 2>" + shell_quoted(errors));
+  const int status =
+      std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe): tests have one thread
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+TEST(Quantize, WithoutRoomItSaysSoAndLeavesNothing) {
+  const TemporaryDirectory directory;
+  const std::string source = synth_target(directory);
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"quantize", source, directory.file("out.gguf"), "--type", "Q8_0", "-q"},
+           {"convert", source, directory.file("folder"), "-q"}}) {
+    EXPECT_EQ(run_with_little_room(command, directory.file("errors")), 2);
+    EXPECT_THAT(read_file(directory.file("errors")), testing::HasSubstr("cannot write the file"));
+    EXPECT_FALSE(exists(command[2]));
+    EXPECT_EQ(partial_files(directory), 0);
+  }
+}
+
+TEST(Convert, RefusesWhatWouldLoseSomething) {
+  const TemporaryDirectory directory;
+  const std::string source = synth_target(directory);
+  const std::string quantized = directory.file("q.gguf");
+  ASSERT_EQ(run_octet({"quantize", source, quantized, "--type", "Q8_0", "-q"}).exit_code, 0);
+  const auto expect_refusal = [](const std::vector<std::string>& command, const char* reason) {
+    const ProgramResult result = run_octet(command);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, testing::HasSubstr(reason));
+  };
+  expect_refusal({"quantize", source, quantized, "--type", "Q8_0"}, "--force");
+  expect_refusal({"convert", quantized, quantized, "--force"}, "are the same");
+  expect_refusal({"convert", quantized, directory.file("hf")}, "--dequantize");
+  expect_refusal({"convert", source, directory.file("no/where.gguf")}, "does not exist");
+  expect_refusal({"quantize", source, directory.file("x.gguf"), "--type", "Q3_K"}, "Q4_K_M");
+  expect_refusal({"quantize", source, directory.file("x"), "--type", "Q8_0"}, ".gguf");
+  expect_refusal(
+      {"quantize", source, directory.file("x.gguf"), "--type", "drafter-q4_1"}, "drafters"
+  );
+  expect_refusal(
+      {"quantize", source, directory.file("x.gguf"), "--type", "Q8_0", "--tensor", "nix=Q8_0"},
+      "matches no matrix"
+  );
+  EXPECT_EQ(run_octet({"convert", quantized, directory.file("hf"), "--dequantize"}).exit_code, 0);
+  EXPECT_EQ(open_checkpoint(directory.file("hf"))->at("blk.0.attn_q.weight").dtype, DType::kBF16);
+}
+
+TEST(Convert, ConvertedPairsVerify) {
+  const TemporaryDirectory directory;
+  const std::string folder = directory.file("target");
+  const std::string drafter = directory.file("drafter");
+  const ProgramResult target =
+      run_octet({"convert", kPairTarget, folder, "--dequantize", "--shard-size", "4MB"});
+  ASSERT_EQ(target.exit_code, 0) << target.err;
+  ASSERT_EQ(run_octet({"convert", kPairDrafter, drafter, "--dequantize"}).exit_code, 0);
+  const ProgramResult verified = run_octet(
+      {"verify", "-m", folder, "-md", drafter, "-n", "24", "-t", "1", "--drafter", "dflash"}
+  );
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+}
+
+TEST(Quantize, NVFP4FolderOpensAndSharesScalesOfFusedWeights) {
+  const TemporaryDirectory directory;
+  const std::string drafter = directory.file("d.gguf");
+  ASSERT_EQ(
+      run_octet({"synth", "--preset", "tiny", "--kind", "drafter", "-o", drafter, "-q"}).exit_code,
+      0
+  );
+  const std::string folder = directory.file("nvfp4");
+  const ProgramResult result =
+      run_octet({"quantize", drafter, folder, "--type", "NVFP4", "--exclude", "fc"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto made = open_checkpoint(folder);
+  EXPECT_EQ(made->at("fc.weight").dtype, DType::kBF16);
+  EXPECT_EQ(made->at("blk.0.attn_q.weight").dtype, DType::kNVFP4ModelOpt);
+  EXPECT_EQ(made->at("blk.0.attn_q.weight").scale, made->at("blk.0.attn_v.weight").scale);
+  EXPECT_EQ(made->at("blk.0.ffn_gate.weight").scale, made->at("blk.0.ffn_up.weight").scale);
+  EXPECT_EQ(*made->metadata.find_string("general.quant_algo"), "W4A16_NVFP4");
+  EXPECT_THAT(read_file(folder + "/hf_quant_config.json"), testing::HasSubstr("\"fc\""));
+}
+
+}  // namespace
+}  // namespace octet::test

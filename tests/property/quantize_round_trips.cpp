@@ -1,0 +1,163 @@
+// What goes from one file format to the other and back is the same: random checkpoints of every
+// structure, and published ones.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "octet/base/error.h"
+#include "octet/formats/open_checkpoint.h"
+#include "support/conversions.h"
+#include "support/golden_files.h"
+#include "support/random_models.h"
+#include "support/temporary_directory.h"
+#include "support/write_checkpoint.h"
+
+namespace octet::test {
+namespace {
+
+constexpr DType kFloatTypes[] = {DType::kBF16, DType::kF16, DType::kF32};
+
+std::shared_ptr<const Checkpoint> stored(
+    const TemporaryDirectory& directory, Checkpoint& model, const SmallTokenizer& tokenizer
+) {
+  tokenizer.add_to(model.metadata);
+  const std::string path = directory.file("source.gguf");
+  write_gguf(path, model.metadata, model.tensors());
+  return open_checkpoint(path, UnusedTensors::kKeep);
+}
+
+TEST(RoundTrips, RandomTargetsSurviveGgufToHfToGguf) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const TemporaryDirectory directory;
+    GemmaShape shape = random_gemma_shape(seed);
+    shape.dtype = kFloatTypes[seed % 3];
+    shape.dead_kv_tensors = seed % 2 == 0;
+    const SmallTokenizer tokenizer(shape.vocabulary);
+    const auto source = stored(directory, *make_gemma(shape, seed), tokenizer);
+    const auto folder =
+        convert_to_hf(*source, directory.file("hf"), seed % 4 == 0 ? 2000 : 1 << 30);
+    const auto back = convert_to_gguf(*folder, directory.file("back.gguf"));
+    expect_same_tensors(*source, *back);
+    expect_same_metadata(source->metadata, back->metadata);
+    // Once more: a folder comes back as it was, too.
+    expect_same_tensors(*folder, *convert_to_hf(*back, directory.file("hf2")));
+  }
+}
+
+bool has_words_for(const DFlashShape& shape) {
+  const auto uniform = [](const std::vector<bool>& flags) {
+    return std::all_of(flags.begin(), flags.end(), [&](bool f) { return f == flags.front(); });
+  };
+  const bool all_windowed = uniform(shape.windowed) && shape.windowed.front() && shape.window > 0;
+  const std::vector<bool> none(shape.windowed.size(), false);
+  return uniform(shape.causal) || all_windowed ||
+         shape.causal == (shape.window > 0 ? shape.windowed : none);
+}
+
+TEST(RoundTrips, RandomDraftersSurviveGgufToHfToGguf) {
+  int refused = 0;
+  for (uint64_t seed = 1; seed <= 14; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const TemporaryDirectory directory;
+    DFlashShape shape = random_dflash_shape(random_gemma_shape(seed), seed);
+    shape.dtype = kFloatTypes[seed % 3];
+    const SmallTokenizer tokenizer(shape.vocabulary);
+    const auto source = stored(directory, *make_dflash(shape, seed), tokenizer);
+    if (!has_words_for(shape)) {
+      ++refused;
+      EXPECT_THROW(convert_to_hf(*source, directory.file("hf")), Error);
+      EXPECT_FALSE(std::filesystem::exists(directory.file("hf")));
+      continue;
+    }
+    const auto folder = convert_to_hf(*source, directory.file("hf"));
+    const auto back = convert_to_gguf(*folder, directory.file("back.gguf"));
+    expect_same_tensors(*source, *back);
+    expect_same_metadata(source->metadata, back->metadata, {"tokenizer.ggml.mask"});
+    expect_same_tensors(*folder, *convert_to_hf(*back, directory.file("hf2")));
+  }
+  EXPECT_LT(refused, 7);
+}
+
+TEST(RoundTrips, Nvfp4KeepsCodesAndScalesBetweenItsLayouts) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const TemporaryDirectory directory;
+    DFlashShape shape;
+    shape.dtype = DType::kNVFP4;
+    shape.hidden = 64;
+    shape.head_dim = 16;
+    shape.feed_forward = 128;
+    shape.own_head = seed % 2 == 0;
+    const auto model = make_dflash(shape, seed);
+    const SmallTokenizer tokenizer(shape.vocabulary);
+    const auto source = stored(directory, *model, tokenizer);
+    const auto folder = convert_to_hf(*source, directory.file("hf"));
+    EXPECT_EQ(folder->at("fc.weight").dtype, DType::kNVFP4ModelOpt);
+    EXPECT_TRUE(exists(directory.file("hf/hf_quant_config.json")));
+    const auto back = convert_to_gguf(*folder, directory.file("back.gguf"));
+    expect_same_tensors(*source, *back);
+    std::vector<float> before(128);
+    std::vector<float> after(128);
+    const LogicalTensor& down = source->at("blk.1.ffn_down.weight");
+    for (int64_t row = 0; row < down.rows(); ++row) {
+      decode_rows(down, row, 1, before.data());
+      decode_rows(folder->at(down.name), row, 1, after.data());
+      ASSERT_EQ(before, after) << "row " << row;
+    }
+  }
+}
+
+TEST(RoundTrips, BlockTypesAreRefusedInSafetensorsUnlessDecoded) {
+  const TemporaryDirectory directory;
+  DFlashShape shape;
+  shape.dtype = DType::kQ8_0;
+  const SmallTokenizer tokenizer(shape.vocabulary);
+  const auto source = stored(directory, *make_dflash(shape, 1), tokenizer);
+  EXPECT_THROW(plan_hf_copy(*source, BlockTypes::kRefuse), Error);
+  for (const PlannedTensor& planned : plan_hf_copy(*source, BlockTypes::kDecode)) {
+    EXPECT_TRUE(planned.dtype == DType::kBF16 || planned.source->dtype == DType::kF32);
+  }
+}
+
+TEST(RoundTrips, PublishedFolderEqualsPublishedGgufAndComesBack) {
+  const std::string golden = shared_path("golden/tiny/");
+  if (!exists(golden + "hf-tiny")) {
+    GTEST_SKIP() << golden << "hf-tiny is not there";
+  }
+  const TemporaryDirectory directory;
+  const auto folder = open_checkpoint(golden + "hf-tiny", UnusedTensors::kKeep);
+  const auto published = open_checkpoint(golden + "tiny-bf16.gguf", UnusedTensors::kKeep);
+  const auto made = convert_to_gguf(*folder, directory.file("made.gguf"));
+  expect_same_tensors(*published, *made);
+  expect_same_metadata(published->metadata, made->metadata, {"general."});
+  const auto back = convert_to_hf(*made, directory.file("hf"), 3'000'000);
+  EXPECT_TRUE(exists(directory.file("hf/model.safetensors.index.json")));
+  expect_same_tensors(*folder, *back);
+  expect_same_metadata(folder->metadata, back->metadata, {"general.file_type"});
+}
+
+TEST(RoundTrips, PublishedDraftersEqualTheirGgufAndComeBack) {
+  const std::string golden = shared_path("golden/tiny/");
+  if (!exists(golden + "hf-tiny-dflash-nvfp4")) {
+    GTEST_SKIP() << golden << "hf-tiny-dflash-nvfp4 is not there";
+  }
+  const TemporaryDirectory directory;
+  const auto target = open_checkpoint(golden + "hf-tiny");
+  const auto plain = open_checkpoint(golden + "hf-tiny-dflash", UnusedTensors::kKeep);
+  EXPECT_THROW(gather_metadata(*plain, nullptr), Error) << "a drafter's folder has no tokenizer";
+  const auto made = convert_to_gguf(*plain, directory.file("made.gguf"), target.get());
+  const auto published = open_checkpoint(golden + "tiny-dflash-bf16.gguf", UnusedTensors::kKeep);
+  expect_same_tensors(*published, *made);
+  expect_same_metadata(published->metadata, made->metadata, {"general."});
+
+  const auto nvfp4 = open_checkpoint(golden + "hf-tiny-dflash-nvfp4", UnusedTensors::kKeep);
+  const auto packed = convert_to_gguf(*nvfp4, directory.file("nvfp4.gguf"), target.get());
+  EXPECT_EQ(packed->at("fc.weight").dtype, DType::kNVFP4);
+  expect_same_tensors(*nvfp4, *convert_to_hf(*packed, directory.file("hf")));
+}
+
+}  // namespace
+}  // namespace octet::test

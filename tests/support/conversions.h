@@ -1,0 +1,131 @@
+// Converting checkpoints in tests: what `octet convert` does, without the command, and the
+// comparisons that say whether anything was lost.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "octet/base/thread_pool.h"
+#include "octet/formats/open_checkpoint.h"
+#include "octet/quantize/gguf_export.h"
+#include "octet/quantize/hf_export.h"
+#include "octet/quantize/portable_metadata.h"
+
+namespace octet::test {
+
+inline std::shared_ptr<const Checkpoint> convert_to_gguf(
+    const Checkpoint& source, const std::string& path, const Checkpoint* tokenizer = nullptr
+) {
+  ThreadPool pool(2);
+  const CheckpointPlan plan = plan_gguf_copy(source);
+  const PortableMetadata portable = gather_metadata(source, tokenizer);
+  write_gguf_checkpoint({source, portable.metadata, plan, path}, pool, {});
+  return open_checkpoint(path, UnusedTensors::kKeep);
+}
+
+inline std::shared_ptr<const Checkpoint> convert_to_hf(
+    const Checkpoint& source, const std::string& path, int64_t shard_bytes = kDefaultShardBytes
+) {
+  ThreadPool pool(2);
+  const CheckpointPlan plan = plan_hf_copy(source, BlockTypes::kRefuse);
+  const PortableMetadata portable = gather_metadata(source, nullptr);
+  write_hf_checkpoint({source, portable.metadata, plan, path}, shard_bytes, pool, {});
+  return open_checkpoint(path, UnusedTensors::kKeep);
+}
+
+/// Same tensors, bit by bit, in the same types and shapes.
+inline void expect_same_tensors(const Checkpoint& expected, const Checkpoint& found) {
+  EXPECT_EQ(expected.tensors().size(), found.tensors().size());
+  for (const LogicalTensor& tensor : expected.tensors()) {
+    SCOPED_TRACE(tensor.name);
+    const LogicalTensor* other = found.find(tensor.name);
+    ASSERT_NE(other, nullptr);
+    EXPECT_EQ(dtype_facts(tensor.dtype).name, dtype_facts(other->dtype).name);
+    EXPECT_EQ(tensor.shape, other->shape);
+    EXPECT_TRUE(std::ranges::equal(tensor.data, other->data));
+    EXPECT_TRUE(std::ranges::equal(tensor.block_scales, other->block_scales));
+    EXPECT_EQ(tensor.scale, other->scale);
+    EXPECT_EQ(tensor.input_scale, other->input_scale);
+  }
+}
+
+/// Every key of `expected` whose name does not start with one of `except` has its value in `found`.
+inline void expect_same_metadata(
+    const Metadata& expected, const Metadata& found, const std::vector<std::string>& except = {}
+) {
+  for (const auto& [key, value] : expected.entries()) {
+    const std::string& name = key;
+    const bool skipped = std::any_of(except.begin(), except.end(), [&](const std::string& prefix) {
+      return name.starts_with(prefix);
+    });
+    const MetadataValue* other = found.find(key);
+    if (!skipped) {
+      EXPECT_TRUE(other != nullptr && *other == value) << key;
+    }
+  }
+}
+
+/// A made-up tokenizer of `size` >= 16 pieces, with every type of token.
+class SmallTokenizer {
+ public:
+  explicit SmallTokenizer(int64_t size) {
+    pieces_ = {
+        "<pad>",
+        "<eos>",
+        "<bos>",
+        "<unk>",
+        "<mask>",
+        "<|turn>",
+        "<turn|>",
+        "<|channel>",
+        "<unused0>",
+        "<0x0A>",
+        "a",
+        "b",
+        "ab",
+        "\"\\\n\t",
+        "\u2581",
+        "\u2581a"};
+    types_ = {3, 3, 3, 2, 3, 3, 3, 4, 5, 6, 1, 1, 1, 1, 1, 1};
+    while (static_cast<int64_t>(pieces_.size()) < size) {
+      pieces_.push_back(fmt::format("w{}", pieces_.size()));
+      types_.push_back(1);
+    }
+  }
+
+  /// The keys' strings point into this object.
+  void add_to(Metadata& metadata) const {
+    metadata.set("tokenizer.ggml.model", std::string("gemma4"));
+    metadata.set("tokenizer.ggml.tokens", MetadataArray(views(pieces_)));
+    metadata.set("tokenizer.ggml.token_type", MetadataArray(types_));
+    metadata.set(
+        "tokenizer.ggml.scores", MetadataArray(std::vector<float>(pieces_.size(), -1000.0F))
+    );
+    metadata.set("tokenizer.ggml.merges", MetadataArray(views(merges_)));
+    metadata.set("tokenizer.ggml.bos_token_id", uint32_t{2});
+    metadata.set("tokenizer.ggml.eos_token_id", uint32_t{1});
+    metadata.set("tokenizer.ggml.eot_token_id", uint32_t{6});
+    metadata.set("tokenizer.ggml.unknown_token_id", uint32_t{3});
+    metadata.set("tokenizer.ggml.padding_token_id", uint32_t{0});
+    metadata.set("tokenizer.ggml.add_space_prefix", false);
+    metadata.set("tokenizer.ggml.add_bos_token", true);
+    metadata.set("tokenizer.chat_template", std::string("{{ \"x\" }}\n\u2581{# \\ #}"));
+  }
+
+ private:
+  static std::vector<std::string_view> views(const std::vector<std::string>& texts) {
+    return {texts.begin(), texts.end()};
+  }
+
+  std::vector<std::string> pieces_;
+  std::vector<int32_t> types_;
+  std::vector<std::string> merges_ = {"a b", "\u2581 a"};
+};
+
+}  // namespace octet::test

@@ -1,0 +1,155 @@
+// Importance matrices at rest: both forms are read, one is written, hostile bytes are refused.
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "octet/base/error.h"
+#include "octet/quantize/importance.h"
+#include "support/random_models.h"
+#include "support/temporary_directory.h"
+
+namespace octet::test {
+namespace {
+
+ImportanceMatrix example() {
+  ImportanceMatrix matrix;
+  matrix.entries["blk.0.ffn_down.weight"] = {{2.0F, 0.0F, 6.0F}, 2};
+  matrix.entries["blk.1.attn_q.weight"] = {{1.0F, 4.0F}, 0};
+  matrix.datasets = {"a.txt", "b.txt"};
+  matrix.chunk_count = 7;
+  matrix.chunk_size = 256;
+  return matrix;
+}
+
+template <typename T>
+void append(std::string& bytes, T value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+std::string legacy_bytes() {
+  std::string bytes;
+  append(bytes, int32_t{2});
+  for (const std::string name : {"blk.0.attn_q.weight", "blk.0.ffn_up.weight"}) {
+    append(bytes, static_cast<int32_t>(name.size()));
+    bytes += name;
+    append(bytes, int32_t{4});
+    append(bytes, int32_t{2});
+    append(bytes, 2.0F);
+    append(bytes, 8.0F);
+  }
+  append(bytes, int32_t{5});
+  append(bytes, int32_t{8});
+  return bytes + "text.txt";
+}
+
+TEST(Importance, ComesBackFromItsFile) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("i.gguf");
+  write_importance(path, example());
+  const ImportanceMatrix read = read_importance(path);
+  ASSERT_EQ(read.entries.size(), 2U);
+  const ImportanceEntry& entry = read.entries.at("blk.0.ffn_down.weight");
+  EXPECT_THAT(entry.sum_squares, testing::ElementsAre(2.0F, 0.0F, 6.0F));
+  EXPECT_EQ(entry.count, 2);
+  EXPECT_THAT(entry.weights(), testing::ElementsAre(1.0F, 0.0F, 3.0F));
+  EXPECT_THAT(read.entries.at("blk.1.attn_q.weight").weights(), testing::ElementsAre(1.0F, 1.0F))
+      << "what was never seen matters evenly";
+  EXPECT_EQ(read.datasets, example().datasets);
+  EXPECT_EQ(read.chunk_count, 7);
+  EXPECT_EQ(read.chunk_size, 256);
+}
+
+TEST(Importance, ReadsTheOlderForm) {
+  const TemporaryDirectory directory;
+  const ImportanceMatrix read = read_importance(directory.write("i.dat", legacy_bytes()));
+  EXPECT_THAT(read.entries.at("blk.0.ffn_up.weight").weights(), testing::ElementsAre(0.5F, 2.0F));
+  EXPECT_EQ(read.chunk_count, 5);
+  EXPECT_THAT(read.datasets, testing::ElementsAre("text.txt"));
+}
+
+TEST(Importance, RefusesEveryCutAndNumbersThatAreNone) {
+  const TemporaryDirectory directory;
+  const std::string whole = legacy_bytes();
+  const size_t entries_end = whole.size() - std::string("text.txt").size() - 8;
+  for (size_t length = 0; length < entries_end; ++length) {
+    const std::string path = directory.write("i.dat", whole.substr(0, length));
+    EXPECT_THROW(read_importance(path), Error) << length;
+  }
+  ImportanceMatrix matrix = example();
+  matrix.entries["blk.1.attn_q.weight"].sum_squares[0] = std::numeric_limits<float>::quiet_NaN();
+  write_importance(directory.file("nan.gguf"), matrix);
+  EXPECT_THROW(read_importance(directory.file("nan.gguf")), Error);
+  const std::string file = read_file(directory.file("nan.gguf"));
+  for (size_t length = 0; length < file.size() - 32; length += 7) {
+    EXPECT_THROW(read_importance(directory.write("cut", file.substr(0, length))), Error);
+  }
+}
+
+TEST(Importance, MutatedFilesGiveErrorsOrFiniteNumbers) {
+  const TemporaryDirectory directory;
+  write_importance(directory.file("i.gguf"), example());
+  std::mt19937 random(7);
+  for (const std::string& whole : {legacy_bytes(), read_file(directory.file("i.gguf"))}) {
+    for (int round = 0; round < 300; ++round) {
+      std::string bytes = whole;
+      for (int flips = 0; flips < 3; ++flips) {
+        bytes[random() % bytes.size()] = static_cast<char>(random());
+      }
+      try {
+        for (const auto& [name, entry] :
+             read_importance(directory.write("mutated", bytes)).entries) {
+          for (const float weight : entry.weights()) {
+            EXPECT_TRUE(std::isfinite(weight) && weight >= 0.0F) << name << " round " << round;
+          }
+        }
+      } catch (const Error&) {
+        continue;
+      }
+    }
+  }
+}
+
+TEST(Importance, AddsUp) {
+  ImportanceMatrix sum = example();
+  add_importance(sum, example());
+  EXPECT_THAT(
+      sum.entries.at("blk.0.ffn_down.weight").sum_squares, testing::ElementsAre(4.0F, 0.0F, 12.0F)
+  );
+  EXPECT_EQ(sum.entries.at("blk.0.ffn_down.weight").count, 4);
+  EXPECT_EQ(sum.chunk_count, 14);
+  ImportanceMatrix other = example();
+  other.entries["blk.1.attn_q.weight"].sum_squares.push_back(1.0F);
+  EXPECT_THROW(add_importance(sum, other), Error);
+}
+
+TEST(Importance, IsAttachedByNameAndRefusesAnotherModels) {
+  DFlashShape shape;
+  shape.dtype = DType::kBF16;
+  const auto model = make_dflash(shape, 1);
+  CheckpointPlan plan = plan_recipe(*model, find_recipe("Q8_0").value(), {});
+  ImportanceMatrix matrix;
+  matrix.entries["blk.0.attn_q.weight"] = {
+      std::vector<float>(static_cast<size_t>(shape.hidden), 3.0F), 3};
+  const AttachedImportance attached = attach_importance(plan, matrix);
+  int with = 0;
+  for (const PlannedTensor& planned : plan) {
+    if (!planned.importance.empty()) {
+      ++with;
+      EXPECT_EQ(planned.source->name, "blk.0.attn_q.weight");
+      EXPECT_EQ(planned.importance[0], 1.0F);
+    }
+  }
+  EXPECT_EQ(with, 1);
+  EXPECT_THAT(attached.without, testing::Contains("blk.1.attn_q.weight"));
+  matrix.entries["blk.0.attn_q.weight"].sum_squares.pop_back();
+  EXPECT_THROW(attach_importance(plan, matrix), Error);
+}
+
+}  // namespace
+}  // namespace octet::test
