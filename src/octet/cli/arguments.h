@@ -23,6 +23,7 @@ using Command = std::variant<
     InspectArguments,
     VerifyArguments,
     SynthArguments,
+    DraftHeadArguments,
     BenchArguments>;
 
 /// `arguments` without the program's name. Throws Error(kInvalidArgument) in one sentence for
