@@ -27,6 +27,7 @@ using Command = std::variant<
     ImatrixArguments,
     CompareArguments,
     SynthArguments,
+    DraftHeadArguments,
     BenchArguments,
     ServeArguments>;
 

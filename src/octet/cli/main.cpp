@@ -30,6 +30,7 @@ struct Dispatch {
   int operator()(const ImatrixArguments& arguments) const { return imatrix(arguments); }
   int operator()(const CompareArguments& arguments) const { return compare(arguments); }
   int operator()(const SynthArguments& arguments) const { return synth(arguments); }
+  int operator()(const DraftHeadArguments& arguments) const { return draft_head(arguments); }
   int operator()(const BenchArguments& arguments) const { return bench(arguments); }
   int operator()(const ServeArguments& arguments) const { return serve(arguments); }
 };

@@ -16,6 +16,8 @@ int quantize(const QuantizeArguments& arguments);
 int imatrix(const ImatrixArguments& arguments);
 int compare(const CompareArguments& arguments);
 int synth(const SynthArguments& arguments);
+int draft_head(const DraftHeadArguments& arguments);
+int bench_policy(const PolicyBenchArguments& arguments);  // one of bench's
 int bench(const BenchArguments& arguments);
 int serve(const ServeArguments& arguments);
 
