@@ -20,8 +20,14 @@ interface StepChartProps {
 
 const kHeight = 130;
 
+/** A canvas does not understand light-dark(): an element resolves it. */
 function colour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const resolved = getComputedStyle(probe).color;
+  probe.remove();
+  return resolved;
 }
 
 export function StepChart({ title, history, series }: StepChartProps) {
@@ -53,11 +59,15 @@ export function StepChart({ title, history, series }: StepChartProps) {
     plot.current = chart;
     const resized = new ResizeObserver(([entry]) => chart.setSize({ width: entry!.contentRect.width, height: kHeight }));
     resized.observe(place.current!);
-    const theme = new MutationObserver(() => chart.redraw());
+    const redraw = () => chart.redraw();
+    const theme = new MutationObserver(redraw);
     theme.observe(document.documentElement, { attributes: true });
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    system.addEventListener("change", redraw);
     return () => {
       resized.disconnect();
       theme.disconnect();
+      system.removeEventListener("change", redraw);
       chart.destroy();
     };
   }, []);
