@@ -1,0 +1,26 @@
+// The built-in page of `octet serve` in a real browser, driven by webui/tests/page_in_browser.mjs.
+#include <cstdlib>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "support/run_program.h"
+
+namespace octet::test {
+namespace {
+
+TEST(Page, WorksInABrowser) {
+  const std::string folder = OCTET_SOURCE_DIR "/webui";
+  if (!std::filesystem::exists(folder + "/node_modules/playwright-core")) {
+    GTEST_SKIP() << "playwright-core is not installed in " << folder << " (npm ci)";
+  }
+  if (!std::filesystem::exists("/usr/bin/chromium")) {
+    GTEST_SKIP() << "the package chromium is not installed";
+  }
+  const std::string command = "cd " + shell_quoted(folder) + " && node tests/page_in_browser.mjs " +
+                              shell_quoted(OCTET_PROGRAM);
+  EXPECT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe): one thread
+}
+
+}  // namespace
+}  // namespace octet::test
