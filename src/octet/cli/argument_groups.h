@@ -1,0 +1,50 @@
+// Flags that several commands share, and the flags of `serve`. For the sources of flags alone: they
+// know CLI11. Invariant: a flag of one name means the same in every command.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "octet/cli/options.h"
+
+namespace octet::cli {
+
+inline constexpr const char* kGroupModels = "Models";
+inline constexpr const char* kGroupMachine = "Machine";
+inline constexpr const char* kGroupPrompt = "Prompt";
+inline constexpr const char* kGroupSampling =
+    "Sampling (what is not set comes from the model file, else greedy)";
+inline constexpr const char* kGroupDrafting = "Drafting (changes speed, never text)";
+inline constexpr const char* kGroupOutput = "Output";
+inline constexpr const char* kGroupDraftHead = "Draft head";
+
+template <typename T>
+void add_optional(
+    CLI::App& app,
+    const std::string& flags,
+    std::optional<T>& target,
+    const std::string& text,
+    const CLI::Validator& range,
+    const char* group
+) {
+  app.add_option_function<T>(
+         flags, [&target](const T& value) { target = value; }, text
+  )
+      ->check(range)
+      ->type_name(std::is_floating_point_v<T> ? "X" : "N")
+      ->group(group);
+}
+
+void add_pair(CLI::App& app, PairOptions& pair);
+void add_sampling(CLI::App& app, SamplingOptions& sampling);
+
+void add_serve(CLI::App& app, ServeArguments& serve);
+/// `serve --config FILE`: what the file says joins the arguments, where those do not say it
+/// themselves. Throws Error for a file that cannot be read.
+void add_config_file(std::vector<std::string>& list);
+
+}  // namespace octet::cli
