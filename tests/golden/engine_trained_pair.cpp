@@ -17,14 +17,6 @@ namespace {
 
 class TrainedPair : public testing::Test {
  protected:
-  void SetUp() override {
-    const std::string directory = test::trained_pair_directory();
-    if (directory.empty()) {
-      GTEST_SKIP() << "no " << OCTET_SOURCE_DIR << "/models/bolt-tiny/bolt-tiny-bf16.gguf";
-    }
-    pair_ = test::load_trained_pair(directory);
-  }
-
   std::vector<TokenId> stop_tokens() const {
     return {pair_.tokenizer->stop_ids().begin(), pair_.tokenizer->stop_ids().end()};
   }
@@ -35,7 +27,7 @@ class TrainedPair : public testing::Test {
     ));
   }
 
-  test::TrainedPair pair_;
+  test::TrainedPair pair_ = test::load_trained_pair();
 };
 
 TEST_F(TrainedPair, DraftedTextEqualsPlainText) {

@@ -51,6 +51,7 @@ RunSettings random_settings(uint64_t seed, int64_t vocabulary) {
   settings.prompt = test::random_tokens(random.integer(1, 60), vocabulary, seed);
   settings.max_tokens = random.integer(1, 40);
   settings.draft_max = static_cast<int>(random.integer(1, 7));
+  settings.adapt_drafts = random.integer(0, 1) == 0;
   SamplingParams& sampling = settings.sampling;
   sampling.seed = random.bits();
   if (random.integer(0, 2) != 0) {
@@ -102,21 +103,40 @@ TEST(PairLaws, TextIsTheSameForEveryDrafter) {
   }
 }
 
-TEST(PairLaws, EveryBlockLength) {
+// Every drafter, every block length, every way to choose drafts, with and without a block policy,
+// greedy and sampled: one text.
+TEST(PairLaws, EveryBlockLengthAndChoiceAndPolicy) {
   RandomPair pair(3, 1);
   RunSettings settings = random_settings(3, pair.vocabulary);
   settings.max_tokens = 60;
   settings.stop_tokens.clear();
-  settings.sampling.temperature = 0.8F;
-  NoDrafter none;
-  const RunResult plain = test::run(*pair.target, none, settings);
-  DrafterInputs inputs;
-  inputs.references = {whole_text(settings, plain)};
-  const auto half = new_drafter("half", *pair.target, std::move(inputs));
   DFlashDrafter dflash(std::move(pair.draft_model), pair.target->final_softcap());
-  for (settings.draft_max = 0; settings.draft_max <= 7; ++settings.draft_max) {
-    EXPECT_EQ(test::run(*pair.target, *half, settings), plain) << settings.draft_max;
-    EXPECT_EQ(test::run(*pair.target, dflash, settings), plain) << settings.draft_max;
+  NoDrafter none;
+  for (const float temperature : {0.0F, 0.8F}) {
+    settings.sampling.temperature = temperature;
+    settings.draft_max = kMaxDrafts;
+    settings.adapt_drafts = false;
+    const RunResult plain = test::run(*pair.target, none, settings);
+    std::vector<std::unique_ptr<Drafter>> scripted;
+    std::vector<Drafter*> drafters = {&none, &dflash};
+    for (const std::string_view name : {"oracle", "liar", "half"}) {
+      DrafterInputs inputs;
+      inputs.references = {whole_text(settings, plain)};
+      scripted.push_back(new_drafter(name, *pair.target, std::move(inputs)));
+      drafters.push_back(scripted.back().get());
+    }
+    for (Drafter* drafter : drafters) {
+      for (int block = 1; block <= 8; ++block) {
+        for (const DraftChoice choice :
+             {DraftChoice::kBySureness, DraftChoice::kArgmax, DraftChoice::kCoupled}) {
+          settings.draft_max = block - 1;
+          settings.draft_choices.rows = {choice};
+          settings.adapt_drafts = choice == DraftChoice::kBySureness && block % 2 == 0;
+          EXPECT_EQ(test::run(*pair.target, *drafter, settings), plain)
+              << drafter->name() << " block " << block << " temperature " << temperature;
+        }
+      }
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 // tokens.
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -135,9 +136,12 @@ TEST(CycleLaws, TextIsTheSameForEveryDrafterAndBlockLength) {
       DFlashDrafter drafter(
           std::make_unique<ScriptedDraftModel>(target, c.foresight(noise_width)), 0.0F
       );
-      c.settings.draft_choices.rows =
-          seed % 2 == 0 ? std::vector{DraftChoice::kCoupled}
-                        : std::vector{DraftChoice::kCoupled, DraftChoice::kArgmax};
+      const std::array<std::vector<DraftChoice>, 3> choices = {
+          {{DraftChoice::kBySureness},
+           {DraftChoice::kCoupled},
+           {DraftChoice::kCoupled, DraftChoice::kArgmax}}};
+      c.settings.draft_choices.rows = choices[seed % 3];
+      c.settings.adapt_drafts = seed % 5 < 3;
       ASSERT_EQ(run(target, drafter, c.settings), plain) << noise_width;
     }
   }

@@ -1,6 +1,7 @@
 // Runs sequences to their end through the verify cycle, for tests of speculation/ and engine/.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@ struct RunSettings {
   SamplingParams sampling;
   VerifyRule rule = VerifyRule::kCompare;
   int draft_max = kMaxDrafts;
+  bool adapt_drafts = false;  // a block policy chooses how many of draft_max are verified
   DraftChoices draft_choices = default_draft_choices();
   std::vector<TokenId> stop_tokens;
   int64_t max_tokens = 40;
@@ -72,6 +74,8 @@ inline RunResult run(
 ) {
   const auto sequence = new_sequence(target, drafter, settings, watch);
   Cycle cycle(target, drafter);
+  BlockPolicy policy(cycle.costs(), std::min(settings.draft_max, drafter.max_drafts()));
+  sequence->policy = settings.adapt_drafts ? &policy : nullptr;
   std::vector<Sequence*> batch = {sequence.get()};
   RunResult result;
   while (sequence->finish == FinishReason::kNone) {

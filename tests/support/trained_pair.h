@@ -1,9 +1,8 @@
-// The trained tiny pair, loaded once a test binary, and the dialogues that it was not trained on.
-// Absent files skip the test with their path.
+// The shipped trained pair as a user gets it, and dialogues that it was not trained on. Both lie in
+// the tree, so tests need nothing else.
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
+#include <cstddef>
 #include <memory>
 #include <simdjson.h>
 #include <string>
@@ -18,17 +17,6 @@
 
 namespace octet::test {
 
-/// Where the pair lies: beside the project, or inside it. Empty when nowhere.
-inline std::string trained_pair_directory() {
-  for (const char* place :
-       {OCTET_SOURCE_DIR "/models/bolt-tiny/", OCTET_SHARED_DIR "/models/bolt-tiny/"}) {
-    if (std::filesystem::exists(std::string(place) + "bolt-tiny-bf16.gguf")) {
-      return place;
-    }
-  }
-  return {};
-}
-
 struct TrainedPair {
   std::unique_ptr<Ops> ops;
   std::unique_ptr<TargetModel> target;
@@ -42,35 +30,31 @@ struct TrainedPair {
   }
 };
 
-inline TrainedPair load_trained_pair(const std::string& directory) {
+inline TrainedPair load_trained_pair() {
+  const std::string directory = OCTET_SOURCE_DIR "/models/bolt-tiny/";
   TrainedPair pair;
   CpuOptions options;
   options.threads = 1;  // results do not depend on it, and tests share the machine
   pair.ops = make_cpu_ops(options);
-  const auto checkpoint = open_checkpoint(directory + "bolt-tiny-bf16.gguf");
+  const auto checkpoint = open_checkpoint(directory + "bolt-tiny-q8_0.gguf");
   pair.tokenizer = load_tokenizer(*checkpoint);
   pair.target = load_target(checkpoint, *pair.ops, {});
-  pair.draft_checkpoint = open_checkpoint(directory + "bolt-tiny-dflash-bf16.gguf");
+  pair.draft_checkpoint = open_checkpoint(directory + "bolt-tiny-dflash-q8_0.gguf");
   return pair;
 }
 
-inline const std::string kHeldOutDialogues =
-    OCTET_SHARED_DIR "/data/train/tiny_dialogues_heldout.json";
-
-/// The prompts of all model turns of the first `dialogues` held-out dialogues: everything before
-/// the turn's own text.
+/// The prompts of the first `turns` model turns of the held-out dialogues: everything before the
+/// turn's own text. There are 145.
 inline std::vector<std::vector<TokenId>> held_out_prompts(
-    const Tokenizer& tokenizer, int64_t dialogues
+    const Tokenizer& tokenizer, size_t turns
 ) {
   constexpr std::string_view kTurn = "<|turn>model\n";
+  const std::string path = OCTET_SOURCE_DIR "/tests/golden/engine/held_out_dialogues.json";
   std::vector<std::vector<TokenId>> prompts;
   simdjson::dom::parser parser;
-  for (const auto element : parser.load(kHeldOutDialogues).get_array()) {
-    if (dialogues-- == 0) {
-      break;
-    }
+  for (const auto element : parser.load(path).get_array()) {
     const std::string_view text = element.get_string();
-    for (size_t at = text.find(kTurn); at != std::string_view::npos;
+    for (size_t at = text.find(kTurn); at != std::string_view::npos && prompts.size() < turns;
          at = text.find(kTurn, at + 1)) {
       prompts.push_back(tokenizer.with_bos(
           tokenizer.encode(text.substr(0, at + kTurn.size()), SpecialTokens::kParse)
