@@ -3,12 +3,17 @@
 // embedding scale, its head or the choice of drafts shows here first, because the text cannot show
 // it.
 
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "octet/engine/acceptance_replay.h"
+#include "octet/engine/shortlist.h"
+#include "support/stored_head.h"
 #include "support/trained_pair.h"
 
 namespace octet {
@@ -20,7 +25,22 @@ constexpr size_t kTurns = 144;
 constexpr int64_t kReplyTokens = 320;
 constexpr double kTolerance = 0.03;
 
-/// By variant, tokens a step of at most 8 over all turns.
+ReplayResult replay(
+    test::TrainedPair& pair,
+    const std::vector<ReplayVariant>& variants,
+    std::span<const std::vector<TokenId>> prompts,
+    float temperature
+) {
+  ReplayRequest request;
+  request.prompts = prompts;
+  request.sampling.temperature = temperature;
+  request.sampling.seed = 1;
+  request.max_tokens = kReplyTokens;
+  request.stop_tokens.assign(pair.tokenizer->stop_ids().begin(), pair.tokenizer->stop_ids().end());
+  return replay_acceptance(*pair.target, variants, request);
+}
+
+/// By choice, tokens a step of at most 8 over all turns.
 std::vector<double> tokens_per_step(
     test::TrainedPair& pair, float temperature, const std::vector<DraftChoice>& choices
 ) {
@@ -34,14 +54,8 @@ std::vector<double> tokens_per_step(
   }
   const std::vector<std::vector<TokenId>> prompts = test::held_out_prompts(*pair.tokenizer, kTurns);
   EXPECT_EQ(prompts.size(), kTurns);
-  ReplayRequest request;
-  request.prompts = prompts;
-  request.sampling.temperature = temperature;
-  request.sampling.seed = 1;
-  request.max_tokens = kReplyTokens;
-  request.stop_tokens.assign(pair.tokenizer->stop_ids().begin(), pair.tokenizer->stop_ids().end());
   std::vector<double> result;
-  for (const ReplayFigures& figures : replay_acceptance(*pair.target, variants, request).variants) {
+  for (const ReplayFigures& figures : replay(pair, variants, prompts, temperature).variants) {
     result.push_back(figures.pooled.tokens_per_step());
   }
   return result;
@@ -65,6 +79,59 @@ TEST(ShippedPairAcceptance, SampledIsAsStatedAndBetterBySureness) {
   EXPECT_NEAR(found[0], 4.41, kTolerance * 4.41);
   EXPECT_GT(found[1], 1.03 * found[0]);
   EXPECT_GT(found[1], found[2]);
+}
+
+/// What the target itself wrote in the first half of the turns chooses the tokens; the other half
+/// is measured.
+TEST(ShippedPairAcceptance, ShortlistAndSmallerHeadLoseLittle) {
+  test::TrainedPair pair = test::load_trained_pair();
+  const std::vector<std::vector<TokenId>> prompts = test::held_out_prompts(*pair.tokenizer, kTurns);
+  const auto half = std::span(prompts).first(kTurns / 2);
+  const auto full_drafter = pair.drafter();
+  ReplayVariant full;
+  full.name = "full";
+  full.drafter = full_drafter.get();
+  TokenCounts counts(pair.target->shape().vocabulary);
+  for (const std::vector<TokenId>& prompt : half) {
+    counts.add(prompt);
+  }
+  for (const std::vector<TokenId>& reply : replay(pair, {full}, half, 0.0F).replies) {
+    counts.add(reply);
+  }
+  struct Head {
+    int64_t tokens;  // 0: all
+    DType dtype;
+    double least;  // of the full head's tokens a step
+  };
+  const Head heads[] = {
+      {2048, DType::kQ8_0, 0.80},
+      {1024, DType::kQ8_0, 0.65},
+      {0, DType::kQ4K, 0.95},
+      {0, DType::kQ4_0, 0.92},
+      {2048, DType::kQ4K, 0.80},
+  };
+  std::vector<std::unique_ptr<DFlashDrafter>> drafters;
+  std::vector<ReplayVariant> variants = {full};
+  for (const Head& head : heads) {
+    const std::vector<TokenId> tokens =
+        head.tokens > 0 ? counts.shortlist(head.tokens, pair.tokenizer->stop_ids())
+                        : std::vector<TokenId>();
+    DrafterOptions options;
+    options.draft_head = test::stored_head(*pair.target->head_tensor(), tokens, head.dtype);
+    drafters.push_back(pair.drafter(options));
+    ReplayVariant variant;
+    variant.name = fmt::format("{}_{}", head.tokens, dtype_facts(head.dtype).name);
+    variant.drafter = drafters.back().get();
+    variants.push_back(variant);
+  }
+  const ReplayResult result = replay(pair, variants, std::span(prompts).subspan(kTurns / 2), 0.0F);
+  const double whole = result.variants.front().pooled.tokens_per_step();
+  RecordProperty("full", std::to_string(whole));
+  for (size_t i = 0; i < std::size(heads); ++i) {
+    const ReplayFigures& figures = result.variants[i + 1];
+    RecordProperty(figures.name, std::to_string(figures.pooled.tokens_per_step()));
+    EXPECT_GE(figures.pooled.tokens_per_step(), heads[i].least * whole) << figures.name;
+  }
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "octet/speculation/drafters/no_drafter.h"
 #include "support/random_models.h"
 #include "support/sequence_runs.h"
+#include "support/stored_head.h"
 
 namespace octet {
 namespace {
@@ -30,7 +31,8 @@ struct RandomPair {
   std::unique_ptr<DraftModel> draft_model;
   int64_t vocabulary = 0;
 
-  RandomPair(uint64_t seed, int threads) {
+  /// With a shortlist the drafter reads some rows of the head, in a smaller type where it can.
+  RandomPair(uint64_t seed, int threads, bool shortlist = false) {
     CpuOptions options;
     options.threads = threads;
     ops = make_cpu_ops(options);
@@ -38,10 +40,27 @@ struct RandomPair {
     TargetOptions target_options;
     target_options.max_rows = 8 + static_cast<int64_t>(seed % 9);
     target = load_target(test::make_gemma(shape, seed), *ops, target_options);
-    draft_model = load_drafter(
-        test::make_dflash(test::random_dflash_shape(shape, seed + 1), seed + 1), *ops, *target, {}
-    );
+    const auto file = test::make_dflash(test::random_dflash_shape(shape, seed + 1), seed + 1);
+    DrafterOptions drafter_options;
+    if (shortlist) {
+      const LogicalTensor* own = file->find("output.weight");
+      drafter_options.draft_head =
+          random_head(own != nullptr ? *own : *target->head_tensor(), seed);
+    }
+    draft_model = load_drafter(file, *ops, *target, drafter_options);
     vocabulary = shape.vocabulary;
+  }
+
+  static std::shared_ptr<const Checkpoint> random_head(const LogicalTensor& whole, uint64_t seed) {
+    RandomNumbers random(seed);
+    std::vector<TokenId> tokens;
+    for (int64_t token = 0; token < whole.rows(); ++token) {
+      if (tokens.empty() || random.integer(0, 2) == 0) {
+        tokens.push_back(static_cast<TokenId>(token));
+      }
+    }
+    const bool blocks = whole.cols() % dtype_facts(DType::kQ8_0).block_values == 0;
+    return test::stored_head(whole, tokens, blocks ? DType::kQ8_0 : DType::kF32);
   }
 };
 
@@ -87,9 +106,10 @@ TEST(PairLaws, TextIsTheSameForEveryDrafter) {
     const RunSettings settings = random_settings(seed, plain_pair.vocabulary);
     NoDrafter none;
     const RunResult plain = test::run(*plain_pair.target, none, settings);
-    for (const std::string_view name : {"dflash", "oracle", "liar", "half"}) {
-      RandomPair pair(seed, seed % 6 == 0 ? 2 : 1);
-      const RunResult drafted = run_drafted(name, pair, settings, plain);
+    for (const std::string_view name : {"shortlist", "dflash", "oracle", "liar", "half"}) {
+      const bool shortlist = name == "shortlist";
+      RandomPair pair(seed, seed % 6 == 0 ? 2 : 1, shortlist);
+      const RunResult drafted = run_drafted(shortlist ? "dflash" : name, pair, settings, plain);
       EXPECT_EQ(drafted, plain) << name;
       for (const SequenceStep& step : drafted.steps) {
         if (name == "oracle") {
@@ -111,6 +131,10 @@ TEST(PairLaws, EveryBlockLengthAndChoiceAndPolicy) {
   settings.max_tokens = 60;
   settings.stop_tokens.clear();
   DFlashDrafter dflash(std::move(pair.draft_model), pair.target->final_softcap());
+  RandomPair with_shortlist(3, 1, true);
+  DFlashDrafter shortlist(
+      std::move(with_shortlist.draft_model), with_shortlist.target->final_softcap()
+  );
   NoDrafter none;
   for (const float temperature : {0.0F, 0.8F}) {
     settings.sampling.temperature = temperature;
@@ -118,7 +142,7 @@ TEST(PairLaws, EveryBlockLengthAndChoiceAndPolicy) {
     settings.adapt_drafts = false;
     const RunResult plain = test::run(*pair.target, none, settings);
     std::vector<std::unique_ptr<Drafter>> scripted;
-    std::vector<Drafter*> drafters = {&none, &dflash};
+    std::vector<Drafter*> drafters = {&none, &dflash, &shortlist};
     for (const std::string_view name : {"oracle", "liar", "half"}) {
       DrafterInputs inputs;
       inputs.references = {whole_text(settings, plain)};

@@ -15,6 +15,7 @@
 #include "octet/sampling/noise.h"
 #include "octet/sampling/penalty_window.h"
 #include "octet/sampling/sampler.h"
+#include "octet/sampling/token_columns.h"
 #include "octet/sampling/top_k.h"
 #include "support/goodness_of_fit.h"
 
@@ -177,6 +178,69 @@ TEST(Distribution, DrawIsTheWholeRace) {
         }
       }
       ASSERT_EQ(distribution.draw(noise), winner);
+    }
+  }
+}
+
+/// A row that covers some tokens, and the whole row in which the others cannot come.
+struct PartialRow {
+  std::vector<TokenId> tokens;
+  std::vector<float> part;
+  std::vector<float> whole;
+};
+
+PartialRow random_partial_row(std::mt19937& random, int64_t vocabulary) {
+  PartialRow row;
+  row.whole = random_logits(random, vocabulary);
+  const auto least = static_cast<TokenId>(static_cast<int64_t>(random()) % vocabulary);
+  for (TokenId token = 0; token < vocabulary; ++token) {
+    float& logit = row.whole[static_cast<size_t>(token)];
+    if (token == least || random() % 7 == 0) {
+      row.tokens.push_back(token);
+      row.part.push_back(logit);
+    } else {
+      logit = kMinusInfinity;
+    }
+  }
+  return row;
+}
+
+TEST(Distribution, OverSomeTokensIsTheWholeRowWithoutTheOthers) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const int64_t vocabulary = seed % 2 == 0 ? 2000 : 40;
+    PartialRow row = random_partial_row(random, vocabulary);
+    SamplingParams params = random_params(random, vocabulary);
+    params.repetition_penalty = 1.3F;
+    params.logit_bias = {{row.tokens.front(), 0.5F}, {0, kBanBias}};
+    const Sampler sampler(params, vocabulary);
+    PenaltyWindow window(params, {});
+    for (int i = 0; i < 20; ++i) {
+      window.push(static_cast<TokenId>(static_cast<int64_t>(random()) % vocabulary));
+    }
+    const TokenColumns columns(row.tokens);
+    sampler.adjust(row.whole, window);
+    sampler.adjust(row.part, window, columns);
+    if (greatest_logit(row.part) > kMinusInfinity) {
+      EXPECT_EQ(columns.token(argmax(row.part)), argmax(row.whole));
+    }
+    const float softcap = seed % 3 == 0 ? 30.0F : 0.0F;
+    const Distribution part = sampler.distribution(row.part, softcap, columns);
+    const Distribution whole = sampler.distribution(row.whole, softcap);
+    const std::vector<float> target_row = random_logits(random, vocabulary);
+    const Distribution target = sampler.distribution(target_row);
+    for (int64_t position = 0; position < 20; ++position) {
+      const NoiseField noise = sampler.noise(position, NoisePurpose::kToken);
+      if (greatest_logit(row.part) > kMinusInfinity) {
+        EXPECT_EQ(part.draw(noise), whole.draw(noise));
+        EXPECT_EQ(target.draw_residual(part, noise), target.draw_residual(whole, noise));
+        EXPECT_EQ(part.draw_residual(target, noise), whole.draw_residual(target, noise));
+      }
+      const auto token = static_cast<TokenId>(static_cast<int64_t>(random()) % vocabulary);
+      // The sums run over the same values in another grouping.
+      const double expected = whole.probability(token);
+      EXPECT_NEAR(part.probability(token), expected, 1e-12 + 1e-9 * expected);
     }
   }
 }

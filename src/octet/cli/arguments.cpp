@@ -29,6 +29,7 @@ constexpr const char* kGroupSampling =
     "Sampling (what is not set comes from the model file, else greedy)";
 constexpr const char* kGroupDrafting = "Drafting (changes speed, never text)";
 constexpr const char* kGroupOutput = "Output";
+constexpr const char* kGroupDraftHead = "Draft head";
 
 /// llama.cpp's two-letter short flags, which CLI11 would read as -m d and -n p.
 std::vector<std::string> with_long_flags(std::span<const std::string> arguments) {
@@ -114,6 +115,14 @@ void add_pair(CLI::App& app, PairOptions& pair) {
          "stored beside it"
   )
       ->type_name("auto|X")
+      ->group(kGroupModels);
+  app.add_option(
+         "--draft-head",
+         pair.draft_head,
+         "head that drafts are read from: auto (default): one stored beside the drafter by "
+         "`octet draft-head`, else the pair's; full: the pair's; or a file"
+  )
+      ->option_text("auto|full|PATH")
       ->group(kGroupModels);
   app.add_option(
          "-c,--ctx-size",
@@ -229,12 +238,15 @@ void add_drafting(CLI::App& app, ReplyOptions& reply) {
   app.add_option_function<std::string>(
          "--draft-choice",
          [&reply](const std::string& name) {
-           reply.draft_choice = name == "argmax" ? DraftChoice::kArgmax : DraftChoice::kCoupled;
+           reply.draft_choice = name == "argmax"    ? DraftChoice::kArgmax
+                                : name == "coupled" ? DraftChoice::kCoupled
+                                                    : DraftChoice::kBySureness;
          },
-         "at temperature > 0 drafts are the likeliest token or drawn with the target's noise"
+         "at temperature > 0 drafts are the likeliest token, or drawn with the target's noise, or "
+         "(sureness, default) the one where the drafter is sure and the other where it is not"
   )
-      ->check(CLI::IsMember({"argmax", "coupled"}))
-      ->option_text("argmax|coupled")
+      ->check(CLI::IsMember({"sureness", "argmax", "coupled"}))
+      ->option_text("sureness|argmax|coupled")
       ->group(kGroupDrafting);
   app.add_option(
          "--compare",
@@ -404,7 +416,116 @@ void add_synth(CLI::App& app, SynthArguments& synth) {
   app.add_flag("-q,--quiet", synth.quiet, "no progress");
 }
 
+void add_draft_head(CLI::App& app, DraftHeadArguments& head) {
+  add_pair(app, head.pair);
+  app.get_option("--draft-model")->required();
+  app.add_option(
+         "--tokens",
+         head.tokens,
+         "most frequent tokens to keep, counted in --text and --prompts; 0 (default): all"
+  )
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->type_name("N")
+      ->group(kGroupDraftHead);
+  app.add_option_function<std::string>(
+         "--type",
+         [&head](const std::string& name) {
+           head.dtype = dtype_from_name(name);
+           if (!head.dtype) {
+             throw CLI::ValidationError("--type", "knows no weight type '" + name + "'");
+           }
+         },
+         "weight type: q4_k, q4_0, q8_0 ...; default: that of the pair's head"
+  )
+      ->type_name("NAME")
+      ->group(kGroupDraftHead);
+  app.add_option("--text", head.text_files, "text to count tokens in; repeatable")
+      ->type_name("FILE...")
+      ->group(kGroupDraftHead);
+  CLI::Option* prompts =
+      app.add_option(
+             "--prompts",
+             head.prompts_file,
+             "prompts, one JSON object a line, whose answers by the target are counted"
+      )
+          ->type_name("FILE.jsonl")
+          ->group(kGroupDraftHead);
+  app.add_option("--limit", head.limit, "use the first N prompts")
+      ->needs(prompts)
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N")
+      ->group(kGroupDraftHead);
+  app.add_option("-n,--predict", head.max_tokens, "most tokens of an answer (default 256)")
+      ->needs(prompts)
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N")
+      ->group(kGroupDraftHead);
+  app.add_option(
+         "-o,--output", head.output, "default: DRAFTER.head.gguf, where every command finds it"
+  )
+      ->type_name("PATH")
+      ->group(kGroupDraftHead);
+  app.callback([&head] {
+    const bool counted = !head.text_files.empty() || !head.prompts_file.empty();
+    if (head.tokens > 0 && !counted) {
+      throw CLI::ValidationError(
+          "--tokens", "needs something to count in: add --text or --prompts"
+      );
+    }
+    if (head.tokens == 0 && counted) {
+      throw CLI::ValidationError(
+          "--text and --prompts", "choose tokens; say how many with --tokens"
+      );
+    }
+  });
+}
+
+void add_bench_policy(CLI::App& app, PolicyBenchArguments& policy) {
+  add_pair(app, policy.pair);
+  app.get_option("--draft-model")->required();
+  app.add_option(
+         "--prompts",
+         policy.prompts_file,
+         "prompts, one JSON object a line, with \"turns\": [text, ...]; default: three of octet's"
+  )
+      ->type_name("FILE.jsonl");
+  app.add_option("--limit", policy.limit, "use the first N prompts")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  app.add_option("-n,--predict", policy.max_tokens, "most tokens of a reply (default 128)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N");
+  app.add_option("--temp", policy.temperature, "temperature (default 0)")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("X");
+  app.add_option("-s,--seed", policy.seed, "seed of sampled runs (default 1)")->type_name("N");
+  app.add_option(
+         "--rounds", policy.rounds, "rounds of every reply, of which the median counts (default 3)"
+  )
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N");
+  app.add_option("--lengths", policy.lengths, "fixed numbers of drafts (default 1 3 5 7)")
+      ->check(CLI::Range(1, kMaxDrafts))
+      ->type_name("N...");
+  app.add_option(
+         "--acceptance",
+         policy.acceptances,
+         "replace the drafter's guesses by ones that are right with this probability; 0: a liar; "
+         "the drafter is paid for as always"
+  )
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("X...");
+  app.add_flag("--ignore-eos", policy.ignore_end, "go on after end tokens");
+  app.add_flag("--json", policy.json, "one JSON array");
+}
+
 void add_bench(CLI::App& app, BenchArguments& bench) {
+  CLI::App* policy = app.add_subcommand(
+      "policy", "adaptive drafting against plain decoding and every fixed length, in turn"
+  );
+  auto policy_arguments = std::make_shared<PolicyBenchArguments>();
+  add_bench_policy(*policy, *policy_arguments);
+  policy->callback([&bench, policy_arguments] { bench.policy = *policy_arguments; });
   CLI::App* cycle =
       app.add_subcommand("cycle", "cost of every part of a verify cycle, each beside its floor");
   app.require_subcommand(1);
@@ -688,6 +809,10 @@ Command parse_arguments(std::span<const std::string> arguments) {
       add_verify);
   add("synth", "write checkpoints with random weights", SynthArguments{}, add_synth);
   add("serve", "answer over HTTP, as an OpenAI-compatible server", ServeArguments{}, add_serve);
+  add("draft-head",
+      "store a smaller head to read drafts from: faster drafts, the same text",
+      DraftHeadArguments{},
+      add_draft_head);
   add("bench", "measure what steps cost on this machine", BenchArguments{}, add_bench);
 
   std::vector<std::string> list = with_long_flags(arguments);

@@ -23,6 +23,7 @@ using Command = std::variant<
     InspectArguments,
     VerifyArguments,
     SynthArguments,
+    DraftHeadArguments,
     BenchArguments,
     ServeArguments>;
 

@@ -26,6 +26,7 @@ struct Dispatch {
   int operator()(const InspectArguments& arguments) const { return inspect(arguments); }
   int operator()(const VerifyArguments& arguments) const { return verify(arguments); }
   int operator()(const SynthArguments& arguments) const { return synth(arguments); }
+  int operator()(const DraftHeadArguments& arguments) const { return draft_head(arguments); }
   int operator()(const BenchArguments& arguments) const { return bench(arguments); }
   int operator()(const ServeArguments& arguments) const { return serve(arguments); }
 };

@@ -14,6 +14,7 @@
 #include "octet/models/weight_loader.h"
 #include "octet/sampling/sampling_params.h"
 #include "octet/speculation/proposal.h"
+#include "octet/tensor/dtype.h"
 
 namespace octet::cli {
 
@@ -32,6 +33,7 @@ struct PairOptions {
   TablePlace tables = TablePlace::kFile;  // kMemory: nothing is read from files after loading
   bool lock_memory = false;
   std::optional<float> embedding_scale;  // nullopt: from the file, else stored, else measured
+  std::string draft_head = "auto";  // "auto": beside the drafter; "full": the pair's; or a file
 };
 
 /// Sampling as asked for; what is not set comes from the checkpoint (general.sampling.*), else it
@@ -102,7 +104,22 @@ struct VerifyArguments {
   bool json = false;
 };
 
+struct PolicyBenchArguments {
+  PairOptions pair;
+  std::string prompts_file;  // empty: three built-in prompts
+  int64_t limit = 0;         // 0: all of the file
+  int64_t max_tokens = 128;  // of a reply
+  float temperature = 0.0F;
+  uint64_t seed = 1;
+  int rounds = 3;
+  std::vector<int> lengths = {1, 3, 5, 7};
+  std::vector<double> acceptances;  // one trial each; empty: one with the drafter's own guesses
+  bool ignore_end = false;
+  bool json = false;
+};
+
 struct BenchArguments {
+  std::optional<PolicyBenchArguments> policy;  // `bench policy`; else `bench cycle`, below
   PairOptions pair;
   std::vector<int64_t> contexts = {0, 4096, 16384, 32768, 65536};
   std::vector<int64_t> prompts = {512, 4096};
@@ -135,6 +152,17 @@ struct ServeArguments {
   int drain_seconds = 30;
   std::string pinned_system_file;
   std::string config_file;  // its flags have joined the others already
+};
+
+struct DraftHeadArguments {
+  PairOptions pair;
+  int64_t tokens = 0;          // 0: all of the vocabulary
+  std::optional<DType> dtype;  // nullopt: the head's own
+  std::vector<std::string> text_files;
+  std::string prompts_file;
+  int64_t limit = 0;         // prompts; 0: all of the file
+  int64_t max_tokens = 256;  // of a reply
+  std::string output;        // empty: beside the drafter
 };
 
 enum class SynthKind { kTarget, kDrafter };

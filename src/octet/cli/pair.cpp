@@ -8,9 +8,11 @@
 
 #include "octet/base/error.h"
 #include "octet/base/process_memory.h"
+#include "octet/cli/draft_head.h"
 #include "octet/cli/embedding_scale.h"
 #include "octet/cli/terminal.h"
 #include "octet/formats/open_checkpoint.h"
+#include "octet/models/dflash/draft_head.h"
 #include "octet/models/load_model.h"
 #include "octet/speculation/drafters/drafter_list.h"
 #include "octet/text/load_tokenizer.h"
@@ -73,8 +75,12 @@ std::unique_ptr<DraftModel> load_draft_model(const PairOptions& options, Pair& p
   DrafterOptions drafter_options;
   drafter_options.embedding_scale = chosen.scale;
   drafter_options.kv_type = options.kv_type;
+  drafter_options.draft_head = choose_draft_head(options.draft_head, *pair.draft_checkpoint);
   drafter_options.progress = show_in(progress, "drafter");
   auto model = load_drafter(pair.draft_checkpoint, *pair.ops, *pair.target, drafter_options);
+  if (drafter_options.draft_head != nullptr) {
+    pair.draft_head = describe_draft_head(*drafter_options.draft_head);
+  }
   return model;
 }
 
@@ -84,6 +90,12 @@ Pair load_pair(const PairOptions& options, PairNeeds needs) {
     throw Error(
         ErrorKind::kInvalidArgument,
         "--embedding-scale is about a drafter and none is given; add -md or leave it out"
+    );
+  }
+  if (options.draft_head != kDraftHeadAuto && options.draft_model.empty()) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        "--draft-head is about a drafter and none is given; add -md or leave it out"
     );
   }
   Pair pair;
@@ -104,13 +116,18 @@ Pair load_pair(const PairOptions& options, PairNeeds needs) {
   if (needs.cache_positions.empty()) {
     needs.cache_positions = {pair.context};
   }
+  int64_t head_bytes = 0;
+  if (pair.draft_checkpoint != nullptr) {
+    const auto head = choose_draft_head(options.draft_head, *pair.draft_checkpoint);
+    head_bytes = head != nullptr ? std::ssize(head->at(kDraftHeadTensor).data) : 0;
+  }
   check_memory_limit(
       options,
       {pair.target_checkpoint.get(),
        pair.draft_checkpoint.get(),
        needs.cache_positions,
        config.vocabulary,
-       pair.program_bytes},
+       pair.program_bytes + head_bytes},
       *pair.ops
   );
   {

@@ -30,6 +30,7 @@ struct Pair {
   std::unique_ptr<Drafter> drafter;
   const DraftModel* draft_model = nullptr;  // inside `drafter`; null without a drafter file
   std::string embedding_scale;  // the value and where it came from; empty without a drafter file
+  std::string draft_head;       // the stored head in use; empty: the pair's whole one
   int64_t context = 0;
   KvType kv_type = KvType::kBF16;
   TablePlace tables = TablePlace::kFile;

@@ -304,6 +304,7 @@ void print_summary(const Pair& pair, const Replier& replier, const TextStream& s
       .sampling = describe_sampling(replier.sampling()),
       .undrafted_reason = replier.undrafted_reason(),
       .embedding_scale = pair.embedding_scale,
+      .draft_head = pair.draft_head,
       .backend = std::string(pair.ops->name()),
       .load_seconds = pair.load_seconds,
   };

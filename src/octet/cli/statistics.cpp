@@ -92,18 +92,21 @@ void append_comparison(std::string& out, const SpeedComparison& comparison) {
       comparison.rounds,
       comparison.identical ? "same text" : "DIFFERENT TEXT"
   );
-  if (gain < 1.0) {
-    const double drafted_step =
-        ratio(comparison.drafted_ms, static_cast<double>(comparison.drafted_steps));
-    const double plain_step =
-        ratio(comparison.plain_ms, static_cast<double>(comparison.plain_steps));
-    out += fmt::format(
-        "                drafting does not pay here: a drafted step costs {:.1f} plain ones and "
-        "gives {:.1f} tokens\n",
-        ratio(drafted_step, plain_step),
-        ratio(static_cast<double>(comparison.tokens), static_cast<double>(comparison.drafted_steps))
-    );
+  constexpr double kNoise = 0.02;
+  if (gain > 1.0 + kNoise) {
+    out += "                drafting pays here\n";
+    return;
   }
+  const double drafted_step =
+      ratio(comparison.drafted_ms, static_cast<double>(comparison.drafted_steps));
+  const double plain_step = ratio(comparison.plain_ms, static_cast<double>(comparison.plain_steps));
+  out += fmt::format(
+      "                drafting does not pay here{}: a drafted run's step costs {:.1f} plain ones "
+      "and gives {:.1f} tokens\n",
+      gain < 1.0 - kNoise ? "" : ", and costs nothing",
+      ratio(drafted_step, plain_step),
+      ratio(static_cast<double>(comparison.tokens), static_cast<double>(comparison.drafted_steps))
+  );
 }
 
 }  // namespace
@@ -176,6 +179,9 @@ std::string summary_text(
   out += fmt::format("  sampling      {}\n", notes.sampling);
   if (!notes.embedding_scale.empty()) {
     out += fmt::format("  drafter       embedding scale {}\n", notes.embedding_scale);
+    if (!notes.draft_head.empty()) {
+      out += fmt::format("  draft head    {}\n", notes.draft_head);
+    }
   }
   out += fmt::format("  memory        {}\n", memory_text(memory));
   out += fmt::format("  machine       {}\n", notes.backend);

@@ -45,6 +45,7 @@ struct SummaryNotes {
   std::string sampling;
   std::string undrafted_reason;  // empty while drafting
   std::string embedding_scale;   // empty without a drafter
+  std::string draft_head;        // empty: the pair's whole one
   std::string backend;
   double load_seconds = 0.0;
 };

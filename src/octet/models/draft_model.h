@@ -43,7 +43,8 @@ struct DraftShape {
   int64_t window = 0;     // context positions a row can see; 0: all
   std::vector<int> taps;  // zero-based target layers
   TokenId mask_token = 0;
-  int64_t vocabulary = 0;  // columns of the draft logits
+  int64_t vocabulary = 0;       // columns of the draft logits
+  std::vector<TokenId> tokens;  // of the columns, ascending; empty: column i is token i
 };
 
 class DraftModel {

@@ -111,7 +111,8 @@ class TargetModel {
   ) = 0;                                                         // rows of the table times scale
   virtual void head(ConstRows hidden, Rows logits) = 0;          // no norm, no soft cap
   virtual const Weight* head_weight() const { return nullptr; }  // what head() multiplies with
-  virtual float final_softcap() const = 0;                       // 0: none
+  virtual const LogicalTensor* head_tensor() const { return nullptr; }  // the same, as in the file
+  virtual float final_softcap() const = 0;                              // 0: none
 };
 
 }  // namespace octet

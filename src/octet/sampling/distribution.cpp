@@ -32,9 +32,10 @@ struct Leader {
 }  // namespace
 
 Distribution::Distribution(
-    std::span<const float> logits, const SamplingParams& params, float softcap
+    std::span<const float> logits, const SamplingParams& params, float softcap, TokenColumns columns
 )
     : logits_(logits),
+      columns_(columns),
       temperature_(static_cast<double>(params.temperature)),
       softcap_(static_cast<double>(softcap)) {
   const auto vocabulary = std::ssize(logits);
@@ -46,11 +47,11 @@ Distribution::Distribution(
   if (greatest_ == -kInfinity) {  // nothing may come: stay defined
     whole_ = false;
     greatest_ = 0.0;
-    candidates_ = {{0, 0.0F}};
+    candidates_ = {{columns.token(0), 0.0F}};
     return;
   }
   if (!whole_) {
-    candidates_ = top_k_candidates(logits, top_k);
+    candidates_ = best(top_k);
   }
   if (params.top_p < 1.0F) {
     keep_top_p(static_cast<double>(params.top_p));
@@ -58,6 +59,14 @@ Distribution::Distribution(
   if (params.min_p > 0.0F) {
     keep_min_p(static_cast<double>(params.min_p));
   }
+}
+
+std::vector<Candidate> Distribution::best(int64_t k) const {
+  std::vector<Candidate> result = top_k_candidates(logits_, k);
+  for (Candidate& candidate : result) {
+    candidate.token = columns_.token(candidate.token);
+  }
+  return result;
 }
 
 double Distribution::scaled(float logit) const {
@@ -97,7 +106,7 @@ void Distribution::keep_top_p(double top_p) {
   // not suffice.
   for (int64_t k = std::min<int64_t>(most, 256);; k = std::min(most, k * 8)) {
     if (whole_) {
-      candidates_ = top_k_candidates(logits_, k);
+      candidates_ = best(k);
     }
     double cumulated = 0.0;
     size_t kept = 0;
@@ -136,43 +145,46 @@ TokenId Distribution::draw_sparse(const NoiseField& noise) const {
 
 TokenId Distribution::draw_whole(const NoiseField& noise) const {
   struct Group {
+    int64_t begin = 0;  // columns whose tokens share a group of the noise
+    int64_t end = 0;
     GroupMinimum minimum;
     double bound = 0.0;  // no member scores more: greatest logit with the least arrival time
   };
-  const auto vocabulary = std::ssize(logits_);
-  const int64_t count = (vocabulary + kNoiseGroup - 1) / kNoiseGroup;
-  const auto members = [&](int64_t group) {
-    const int64_t begin = group * kNoiseGroup;
-    return logits_.subspan(
-        static_cast<size_t>(begin), static_cast<size_t>(std::min(kNoiseGroup, vocabulary - begin))
-    );
-  };
-  std::vector<Group> groups(static_cast<size_t>(count));
-  int64_t first = 0;
-  for (int64_t g = 0; g < count; ++g) {
-    const GroupMinimum minimum = noise.group_minimum(g);
-    const double bound = scaled(greatest_logit(members(g))) - std::log(minimum.time);
-    groups[static_cast<size_t>(g)] = {minimum, bound};
-    if (bound > groups[static_cast<size_t>(first)].bound) {
-      first = g;
+  const auto columns = std::ssize(logits_);
+  std::vector<Group> groups;
+  groups.reserve(static_cast<size_t>(columns / kNoiseGroup + 1));
+  size_t first = 0;
+  for (int64_t begin = 0; begin < columns;) {
+    const int64_t id = columns_.token(begin) / kNoiseGroup;
+    int64_t end = std::min(columns, begin + kNoiseGroup);
+    while (columns_.token(end - 1) / kNoiseGroup != id) {
+      --end;
     }
+    const GroupMinimum minimum = noise.group_minimum(id);
+    const auto members =
+        logits_.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+    const double bound = scaled(greatest_logit(members)) - std::log(minimum.time);
+    groups.push_back({begin, end, minimum, bound});
+    if (bound > groups[first].bound) {
+      first = groups.size() - 1;
+    }
+    begin = end;
   }
   Leader leader;
-  const auto race = [&](int64_t g) {
-    const Group& group = groups[static_cast<size_t>(g)];
+  const auto race = [&](const Group& group) {
     const double lead = -std::log(group.minimum.time);
-    auto token = static_cast<TokenId>(g * kNoiseGroup);
-    for (const float logit : members(g)) {
+    for (int64_t column = group.begin; column < group.end; ++column) {
+      const float logit = logits_[static_cast<size_t>(column)];
       if (inside(logit) && scaled(logit) + lead >= leader.score - kBoundSlack) {
+        const TokenId token = columns_.token(column);
         leader.offer(token, scaled(logit) - std::log(noise.arrival(token, group.minimum)));
       }
-      ++token;
     }
   };
-  race(first);  // a good leader early lets nearly all other groups be skipped
-  for (int64_t g = 0; g < count; ++g) {
-    if (g != first && groups[static_cast<size_t>(g)].bound >= leader.score - kBoundSlack) {
-      race(g);
+  race(groups[first]);  // a good leader early lets nearly all other groups be skipped
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (g != first && groups[g].bound >= leader.score - kBoundSlack) {
+      race(groups[g]);
     }
   }
   return leader.token;
@@ -180,7 +192,11 @@ TokenId Distribution::draw_whole(const NoiseField& noise) const {
 
 double Distribution::probability(TokenId token) const {
   if (whole_) {
-    const float logit = logits_[static_cast<size_t>(token)];
+    const int64_t column = columns_.column(token);
+    if (column < 0) {
+      return 0.0;
+    }
+    const float logit = logits_[static_cast<size_t>(column)];
     return inside(logit) ? std::exp(scaled(logit) - log_sum()) : 0.0;
   }
   for (const Candidate& candidate : candidates_) {
@@ -210,7 +226,8 @@ TokenId Distribution::draw_residual(const Distribution& q, const NoiseField& noi
   std::vector<Weighted> residual;
   if (whole_) {
     residual.reserve(logits_.size());
-    for (TokenId token = 0; token < std::ssize(logits_); ++token) {
+    for (int64_t column = 0; column < std::ssize(logits_); ++column) {
+      const TokenId token = columns_.token(column);
       residual.push_back({token, probability(token)});
     }
   } else {
@@ -220,7 +237,10 @@ TokenId Distribution::draw_residual(const Distribution& q, const NoiseField& noi
   }
   if (whole_ && !q.whole_) {
     for (const Candidate& candidate : q.candidates_) {
-      residual[static_cast<size_t>(candidate.token)].weight -= q.probability(candidate.token);
+      const int64_t column = columns_.column(candidate.token);
+      if (column >= 0) {
+        residual[static_cast<size_t>(column)].weight -= q.probability(candidate.token);
+      }
     }
   } else {
     for (Weighted& entry : residual) {

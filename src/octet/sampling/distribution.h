@@ -12,6 +12,7 @@
 #include "octet/base/token.h"
 #include "octet/sampling/noise.h"
 #include "octet/sampling/sampling_params.h"
+#include "octet/sampling/token_columns.h"
 #include "octet/sampling/top_k.h"
 
 namespace octet {
@@ -21,8 +22,13 @@ class Distribution {
   /// From a row of logits, already adjusted. Logits that are NaN or minus infinity have probability
   /// 0. softcap > 0: the logits are softcap * tanh(l / softcap) of those given (drafts; the
   /// target's are capped already). The row must outlive the distribution in its whole form;
-  /// temperature > 0.
-  Distribution(std::span<const float> logits, const SamplingParams& params, float softcap = 0.0F);
+  /// temperature > 0. columns: the tokens that the row covers; all others have probability 0.
+  Distribution(
+      std::span<const float> logits,
+      const SamplingParams& params,
+      float softcap = 0.0F,
+      TokenColumns columns = {}
+  );
 
   bool whole() const { return whole_; }
   std::span<const Candidate> candidates() const { return candidates_; }  // sparse form
@@ -43,15 +49,17 @@ class Distribution {
   TokenId draw_residual(const Distribution& q, const NoiseField& noise) const;
 
  private:
-  double scaled(float logit) const;  // soft-capped, over temperature
-  bool inside(float logit) const;    // whole form: above the floor of min-p
-  double log_sum() const;            // of exp(scaled logit) over the support
+  double scaled(float logit) const;              // soft-capped, over temperature
+  bool inside(float logit) const;                // whole form: above the floor of min-p
+  double log_sum() const;                        // of exp(scaled logit) over the support
+  std::vector<Candidate> best(int64_t k) const;  // of the row
   void keep_top_p(double top_p);
   void keep_min_p(double min_p);
   TokenId draw_sparse(const NoiseField& noise) const;
   TokenId draw_whole(const NoiseField& noise) const;
 
-  std::span<const float> logits_;
+  std::span<const float> logits_;  // by column
+  TokenColumns columns_;
   std::vector<Candidate> candidates_;
   bool whole_ = false;
   double greatest_ = 0.0;  // scaled

@@ -33,13 +33,14 @@ void PenaltyWindow::push(TokenId token) {
   }
 }
 
-void PenaltyWindow::apply(std::span<float> logits) const {
+void PenaltyWindow::apply(std::span<float> logits, TokenColumns columns) const {
   // Each token is adjusted on its own, so the order of the map does not matter.
   for (const auto& [token, count] : counts_) {
-    if (static_cast<size_t>(token) >= logits.size()) {
-      continue;  // a prompt token that the model cannot write
+    const int64_t column = columns.column(token);
+    if (column < 0 || column >= std::ssize(logits)) {
+      continue;  // a prompt token that the model cannot write, or that a shortlist lacks
     }
-    float& logit = logits[static_cast<size_t>(token)];
+    float& logit = logits[static_cast<size_t>(column)];
     logit = logit > 0.0F ? logit / repetition_ : logit * repetition_;
     logit -= presence_ + frequency_ * static_cast<float>(count);
   }

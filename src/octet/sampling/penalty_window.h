@@ -11,6 +11,7 @@
 
 #include "octet/base/token.h"
 #include "octet/sampling/sampling_params.h"
+#include "octet/sampling/token_columns.h"
 
 namespace octet {
 
@@ -22,9 +23,9 @@ class PenaltyWindow {
 
   void push(TokenId token);
 
-  /// logits[t], for every t seen: l > 0 ? l / repetition : l * repetition, then - presence -
+  /// The logit of every token seen: l > 0 ? l / repetition : l * repetition, then - presence -
   /// frequency * count.
-  void apply(std::span<float> logits) const;
+  void apply(std::span<float> logits, TokenColumns columns = {}) const;
 
  private:
   float repetition_ = 1.0F;

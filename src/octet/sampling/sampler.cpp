@@ -21,18 +21,28 @@ Sampler::Sampler(SamplingParams params, int64_t vocabulary) : params_(std::move(
 
 void Sampler::adjust(std::span<float> logits, const PenaltyWindow& window, const TokenMask* mask)
     const {
-  window.apply(logits);
-  for (const TokenBias& entry : params_.logit_bias) {
-    float& logit = logits[static_cast<size_t>(entry.token)];
-    logit = entry.bias <= kBanBias ? -std::numeric_limits<float>::infinity() : logit + entry.bias;
-  }
+  adjust(logits, window, TokenColumns());
   if (mask != nullptr) {
     mask->apply(logits);
   }
 }
 
-Distribution Sampler::distribution(std::span<const float> logits, float softcap) const {
-  return {logits, params_, softcap};
+void Sampler::adjust(std::span<float> logits, const PenaltyWindow& window, TokenColumns columns)
+    const {
+  window.apply(logits, columns);
+  for (const TokenBias& entry : params_.logit_bias) {
+    const int64_t column = columns.column(entry.token);
+    if (column >= 0) {
+      float& logit = logits[static_cast<size_t>(column)];
+      logit = entry.bias <= kBanBias ? -std::numeric_limits<float>::infinity() : logit + entry.bias;
+    }
+  }
+}
+
+Distribution Sampler::distribution(
+    std::span<const float> logits, float softcap, TokenColumns columns
+) const {
+  return {logits, params_, softcap, columns};
 }
 
 NoiseField Sampler::noise(int64_t position, NoisePurpose purpose) const {

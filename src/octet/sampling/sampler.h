@@ -29,12 +29,17 @@ class Sampler {
   const SamplingParams& params() const { return params_; }
   bool greedy() const { return params_.greedy(); }
 
-  /// Steps 1 to 3, in place.
+  /// Steps 1 to 3, in place. A mask needs a column for every token.
   void adjust(std::span<float> logits, const PenaltyWindow& window, const TokenMask* mask = nullptr)
       const;
+  /// Steps 1 and 2 on a row that covers some tokens only.
+  void adjust(std::span<float> logits, const PenaltyWindow& window, TokenColumns columns) const;
 
-  /// Steps 4 to 7 on adjusted logits. Only for temperature > 0. softcap as in Distribution.
-  Distribution distribution(std::span<const float> logits, float softcap = 0.0F) const;
+  /// Steps 4 to 7 on adjusted logits. Only for temperature > 0. softcap and columns as in
+  /// Distribution.
+  Distribution distribution(
+      std::span<const float> logits, float softcap = 0.0F, TokenColumns columns = {}
+  ) const;
 
   NoiseField noise(int64_t position, NoisePurpose purpose) const;
 

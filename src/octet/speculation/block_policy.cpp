@@ -7,45 +7,82 @@
 namespace octet {
 namespace {
 
-// A conditional acceptance before anything was seen, and how many observations it weighs. High, so
-// that a new sequence begins by drafting; light, so that three bad blocks end it.
-constexpr double kPriorAcceptance = 0.75;
-constexpr double kPriorWeight = 1.0;
-// Share of the past that one more observation of a row keeps: about the last 30 blocks count.
-constexpr double kMemory = 0.97;
+// A place's acceptance before anything was seen, and how many observations it weighs: high, so that
+// a new sequence begins by drafting; light, so that a few bad blocks end it. For a draft with a
+// confidence, that is what is expected of it.
+constexpr double kPlaceAcceptance = 0.75;
+constexpr double kPlaceWeight = 1.0;
+constexpr double kConfidenceWeight = 4.0;
+// Share of the past that one more observation of a class keeps, and that a step keeps of all
+// classes: what was cut off for long is tried again, because its record fades into the expectation.
+constexpr double kClassMemory = 0.99;
+constexpr double kStepMemory = 0.997;
 
-// Steps between looks at another length: the first, and the most that repeated losses lead to. A
-// look costs at most about one plain step, so kFirstProbe .. kLastProbe bound the cost of probing
-// to well below 2 % of a long text.
-constexpr int64_t kFirstProbe = 48;
-constexpr int64_t kLastProbe = 768;
-// A plain step in between refreshes C_t while drafting pays; it forgoes about (speedup - 1) plain
-// steps.
-constexpr int64_t kPlainProbe = 512;
+// Share of the past that one more drafted step keeps in the balance of tokens and time.
+constexpr double kBalanceMemory = 0.98;
+// The balance is seen as though so many full blocks more had been so much faster than plain steps:
+// one bad block at the start proves nothing, a few do.
+constexpr double kTrustBlocks = 2.0;
+constexpr double kTrustSpeedup = 1.4;
+// Drafting is given up when it is slower by this: the balance scatters, and coming back takes time.
+constexpr double kPatience = 1.02;
+
+// While drafting does not pay, looks at it may cost this share of plain decoding.
+constexpr double kProbeShare = 0.006;
+constexpr int64_t kLeastProbeDistance = 16;
+constexpr int64_t kMostProbeDistance = 2048;
+// So many positions before a look its drafter is fed again.
+constexpr int64_t kContextForLook = 128;
+// While it pays, a plain step now and then keeps its cost known: seldom where drafting is clearly
+// faster, because such a step forgoes the gain.
+constexpr int64_t kPlainDistance = 512;
+constexpr int64_t kPlainDistanceInDoubt = 64;
+constexpr double kDoubtfulSpeedup = 1.25;
+// A plain step's cost older than this is measured again before drafting is given up over it.
+constexpr int64_t kFreshPasses = 24;
+// Observations from before so many passes are of another time.
+constexpr int64_t kStalePasses = 200;
+
+constexpr std::array<float, 12> kConfidenceEdges = {
+    0.05F, 0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F, 0.9F, 0.95F, 0.98F};
+
+int confidence_class(float confidence) {
+  return static_cast<int>(
+      std::upper_bound(kConfidenceEdges.begin(), kConfidenceEdges.end(), confidence) -
+      kConfidenceEdges.begin()
+  );
+}
 
 }  // namespace
 
-void StepCosts::Samples::add(double ms) {
+void StepCosts::Samples::add(double ms, int64_t pass) {
+  if (pass - last_pass > kStalePasses) {
+    count = 0;
+  }
   recent[static_cast<size_t>(count) % recent.size()] = ms;
   ++count;
-}
-
-double StepCosts::Samples::median() const {
-  std::array<double, 7> sorted = recent;
+  last_pass = pass;
+  std::array<double, 15> sorted = recent;
   const auto used = std::min<size_t>(static_cast<size_t>(count), sorted.size());
-  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(used));
-  return used == 0 ? 0.0 : sorted[used / 2];
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(used / 2);
+  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(used));
+  median = *middle;
 }
 
 void StepCosts::observe_forward(int rows, double ms) {
   OCTET_CHECK(rows >= 1);
+  ++passes_;
   if (rows <= kMaxRows) {
-    forward_[static_cast<size_t>(rows)].add(ms);
+    forward_[static_cast<size_t>(rows)].add(ms, passes_);
   }
 }
 
 void StepCosts::observe_draft(double ms) {
-  draft_.add(ms);
+  draft_.add(ms, passes_);
+}
+
+int64_t StepCosts::forward_age(int rows) const {
+  return passes_ - forward_[static_cast<size_t>(rows)].last_pass;
 }
 
 bool StepCosts::knows_forward(int rows) const {
@@ -53,12 +90,12 @@ bool StepCosts::knows_forward(int rows) const {
 }
 
 double StepCosts::draft_ms() const {
-  return draft_.median();
+  return draft_.median;
 }
 
 double StepCosts::forward_ms(int rows) const {
   if (knows_forward(rows)) {
-    return forward_[static_cast<size_t>(rows)].median();
+    return forward_[static_cast<size_t>(rows)].median;
   }
   int below = rows;
   while (below >= 1 && !knows_forward(below)) {
@@ -74,72 +111,43 @@ double StepCosts::forward_ms(int rows) const {
     return 0.0;
   }
   if (!has_below || !has_above) {
-    return forward_[static_cast<size_t>(has_below ? below : above)].median();
+    return forward_[static_cast<size_t>(has_below ? below : above)].median;
   }
-  const double low = forward_[static_cast<size_t>(below)].median();
-  const double high = forward_[static_cast<size_t>(above)].median();
+  const double low = forward_[static_cast<size_t>(below)].median;
+  const double high = forward_[static_cast<size_t>(above)].median;
   return low +
          (high - low) * static_cast<double>(rows - below) / static_cast<double>(above - below);
 }
 
-BlockForecast best_block(
-    const StepCosts& costs, const std::array<double, kMaxDrafts>& conditional, int max_drafts
-) {
-  BlockForecast best;
-  best.tokens_per_ms = 1.0 / std::max(costs.forward_ms(1), 1e-9);
-  double tokens = 1.0;
-  double joint = 1.0;
-  for (int m = 1; m <= max_drafts; ++m) {
-    joint *= conditional[static_cast<size_t>(m - 1)];
-    tokens += joint;
-    const double cost = costs.draft_ms() + costs.forward_ms(m + 1);
-    const double rate = tokens / std::max(cost, 1e-9);
-    if (rate > best.tokens_per_ms) {
-      best = {.drafts = m, .tokens_per_ms = rate};
-    }
-  }
-  return best;
-}
-
-bool BlockPolicy::Probe::due() {
-  if (--left > 0) {
-    return false;
-  }
-  left = distance;
-  return true;
-}
-
-void BlockPolicy::Probe::lost() {
-  distance = std::min(distance * 2, kLastProbe);
-  left = distance;
-}
-
-void BlockPolicy::Probe::reset() {
-  distance = kFirstProbe;
-  left = distance;
-}
-
 BlockPolicy::BlockPolicy(const StepCosts& costs, int max_drafts)
-    : costs_(costs), max_drafts_(std::min(max_drafts, kMaxDrafts)) {
-  longer_.reset();
-  plain_.distance = kPlainProbe;
-  plain_.left = kPlainProbe;
+    : costs_(costs), max_drafts_(std::min(max_drafts, kMaxDrafts)), until_plain_(kPlainDistance) {}
+
+void BlockPolicy::Record::add(bool right) {
+  trials = trials * kClassMemory + 1.0;
+  hits = hits * kClassMemory + (right ? 1.0 : 0.0);
 }
 
-double BlockPolicy::conditional(int k) const {
-  // A row is expected to do as well as the one before it, until it was seen: blocks that were kept
-  // short then grow again where the text is easy.
-  double expected = kPriorAcceptance;
-  for (int row = 0; row <= k; ++row) {
-    const auto i = static_cast<size_t>(row);
-    expected = (hits_[i] + expected * kPriorWeight) / (trials_[i] + kPriorWeight);
+/// That the draft of a row is right when those before it are.
+double BlockPolicy::probability(int row, std::span<const float> confidence) const {
+  if (!confidence.empty()) {
+    const float sure = confidence[static_cast<size_t>(row)];
+    const Record& seen = by_confidence_[static_cast<size_t>(confidence_class(sure))];
+    return (seen.hits + kConfidenceWeight * static_cast<double>(sure)) /
+           (seen.trials + kConfidenceWeight);
+  }
+  // A place is expected to do as well as the one before it, until it was seen: blocks that were
+  // kept short then grow again where the text is easy.
+  double expected = kPlaceAcceptance;
+  for (int place = 0; place <= row; ++place) {
+    const Record& seen = by_place_[static_cast<size_t>(place)];
+    expected = (seen.hits + kPlaceWeight * expected) / (seen.trials + kPlaceWeight);
   }
   return expected;
 }
 
-/// The cost curve is learnt from use: a full block, a plain step and one in the middle. -1 when it
-/// is known.
-int BlockPolicy::explore_costs() const {
+/// The cost curve is learnt from use: a full block, a plain step and one in the middle. The length
+/// to try next; -1 when it is known.
+int BlockPolicy::unknown_cost() const {
   if (!costs_.knows_draft() || !costs_.knows_forward(max_drafts_ + 1)) {
     return max_drafts_;
   }
@@ -150,38 +158,141 @@ int BlockPolicy::explore_costs() const {
   return middle >= 1 && !costs_.knows_forward(middle + 1) ? middle : -1;
 }
 
+double BlockPolicy::ms_per_token() const {
+  const double plain = std::max(costs_.forward_ms(1), 1e-9);
+  const double trust_ms = kTrustBlocks * (costs_.draft_ms() + costs_.forward_ms(max_drafts_ + 1));
+  return (ms_ + trust_ms) / (tokens_ + kTrustSpeedup * trust_ms / plain);
+}
+
+bool BlockPolicy::losing() const {
+  return ms_per_token() > kPatience * costs_.forward_ms(1);
+}
+
+int64_t BlockPolicy::probe_distance() const {
+  const double plain = std::max(costs_.forward_ms(1), 1e-9);
+  const double extra = costs_.draft_ms() + costs_.forward_ms(max_drafts_ + 1) - plain;
+  const auto distance = static_cast<int64_t>(extra / (kProbeShare * plain));
+  // The first looks come sooner: a judgement made in haste is corrected early.
+  const int64_t hurry = looks_ == 0 ? 4 : looks_ == 1 ? 2 : 1;
+  return std::clamp(distance / hurry, kLeastProbeDistance, kMostProbeDistance);
+}
+
+bool BlockPolicy::wants_features() const {
+  return drafting_ || looking_ || until_probe_ <= kContextForLook;
+}
+
 int BlockPolicy::next_drafts() {
+  forget();
+  forced_ = -1;
+  looking_ = false;
   if (max_drafts_ == 0) {
     return 0;
   }
-  if (const int unknown = explore_costs(); unknown >= 0) {
-    return unknown;
+  if (const int unknown = unknown_cost(); unknown >= 0) {
+    forced_ = unknown;
+    return unknown == 0 ? 0 : max_drafts_;
   }
-  std::array<double, kMaxDrafts> estimate{};
-  for (int k = 0; k < max_drafts_; ++k) {
-    estimate[static_cast<size_t>(k)] = conditional(k);
+  if (!drafting_) {
+    if (--until_probe_ > 0) {
+      return 0;
+    }
+    ++looks_;
+    until_probe_ = probe_distance();
+    looking_ = true;
+    return max_drafts_;
   }
-  const int best = best_block(costs_, estimate, max_drafts_).drafts;
-  if (best > best_ && best_ >= 0) {
-    longer_.reset();  // the last look, or the text, brought something
-  }
-  best_ = best;
-  if (best < max_drafts_ && longer_.due()) {
-    longer_.lost();  // until the estimate says otherwise
-    return best == 0 ? std::max(1, max_drafts_ / 2) : max_drafts_;
-  }
-  if (best > 0 && plain_.due()) {
+  if (losing()) {
+    if (costs_.forward_age(1) <= kFreshPasses) {
+      drafting_ = false;
+      looks_ = 0;
+      until_probe_ = probe_distance();
+    }
     return 0;
+  }
+  const bool doubtful = ms_per_token() * kDoubtfulSpeedup > costs_.forward_ms(1);
+  if (--until_plain_ <= 0 || (doubtful && costs_.forward_age(1) > kPlainDistanceInDoubt)) {
+    until_plain_ = kPlainDistance;
+    return 0;
+  }
+  return max_drafts_;
+}
+
+/// The length whose rows gain most over their cost, when time is worth what it presently yields:
+/// then tokens over time is greatest in the long run.
+int BlockPolicy::best_length(int drafted, std::span<const float> confidence) const {
+  const double worth_ms = std::min(ms_per_token(), costs_.forward_ms(1));
+  double joint = 1.0;
+  double tokens = 1.0;
+  double best_gain = tokens * worth_ms - costs_.forward_ms(1);
+  int best = 0;
+  for (int length = 1; length <= drafted; ++length) {
+    joint *= probability(length - 1, confidence);
+    tokens += joint;
+    const double gain = tokens * worth_ms - costs_.forward_ms(length + 1);
+    if (gain > best_gain) {
+      best_gain = gain;
+      best = length;
+    }
   }
   return best;
 }
 
+int BlockPolicy::keep(int drafted, std::span<const float> confidence) {
+  OCTET_CHECK(drafted <= kMaxDrafts);
+  OCTET_CHECK(confidence.empty() || std::ssize(confidence) >= drafted);
+  int kept = best_length(drafted, confidence);
+  if (forced_ >= 0) {
+    kept = std::min(forced_, drafted);
+  } else if (looking_ && confidence.empty()) {
+    kept = drafted;  // only rows that are verified tell anything
+  }
+  classes_.clear();
+  for (int row = 0; row < kept && !confidence.empty(); ++row) {
+    classes_.push_back(confidence_class(confidence[static_cast<size_t>(row)]));
+  }
+  if (kept == 0) {
+    pay(1.0, costs_.draft_ms() + costs_.forward_ms(1));
+  }
+  return kept;
+}
+
 void BlockPolicy::observe(int drafted, int accepted, int judged) {
   OCTET_CHECK(accepted <= drafted && judged <= drafted);
-  for (int k = 0; k < judged; ++k) {
-    const auto row = static_cast<size_t>(k);
-    trials_[row] = trials_[row] * kMemory + 1.0;
-    hits_[row] = hits_[row] * kMemory + (k < accepted ? 1.0 : 0.0);
+  for (int row = 0; row < judged; ++row) {
+    const auto at = static_cast<size_t>(row);
+    by_place_[at].add(row < accepted);
+    if (at < classes_.size()) {
+      by_confidence_[static_cast<size_t>(classes_[at])].add(row < accepted);
+    }
+  }
+  classes_.clear();
+  if (drafted > 0 && forced_ < 0) {
+    pay(accepted + 1.0, costs_.draft_ms() + costs_.forward_ms(drafted + 1));
+  }
+}
+
+/// A drafted step's tokens and time. While drafting is off, one step that beats plain decoding is
+/// reason to go on.
+void BlockPolicy::pay(double tokens, double ms) {
+  if (!drafting_) {
+    drafting_ = tokens * costs_.forward_ms(1) > ms;
+    tokens_ = 0.0;
+    ms_ = 0.0;
+    if (!drafting_) {
+      return;
+    }
+  }
+  tokens_ = tokens_ * kBalanceMemory + tokens;
+  ms_ = ms_ * kBalanceMemory + ms;
+}
+
+void BlockPolicy::forget() {
+  for (const std::span<Record> records :
+       {std::span<Record>(by_confidence_), std::span<Record>(by_place_)}) {
+    for (Record& seen : records) {
+      seen.hits *= kStepMemory;
+      seen.trials *= kStepMemory;
+    }
   }
 }
 

@@ -72,6 +72,7 @@ struct Cycle::Plan {
   Sequence& sequence;
   Proposal proposal;           // propose
   int forced = 0;              //   drafts that are no guess: their constraint leaves nothing else
+  int proposed = 0;            //   drafts before the policy cut them
   std::vector<TokenId> block;  // assemble: unprocessed text (the anchor when decoding), then drafts
   int64_t logits_rows = 0;     //   drafts + 1; 0 for a chunk that ends before the prompt does
   int64_t feature_rows = 0;    //   the last so many rows
@@ -127,6 +128,7 @@ StepReport Cycle::step(std::span<Sequence* const> sequences) {
 /// Only a step of one decoding sequence tells what its rows cost.
 void Cycle::record_costs(const StepReport& report) {
   if (report.sequences.size() != 1 || report.sequences.front().prompt) {
+    drafted_before_ = false;
     return;
   }
   const SequenceStep& step = report.sequences.front();
@@ -134,9 +136,10 @@ void Cycle::record_costs(const StepReport& report) {
   costs_.observe_forward(
       static_cast<int>(step.rows), times.forward_ms + times.verify_ms + times.commit_ms
   );
-  if (step.drafted > step.forced) {
+  if (step.proposed > 0 && drafted_before_) {
     costs_.observe_draft(times.draft_ms);
   }
+  drafted_before_ = step.proposed > 0;
 }
 
 void Cycle::propose(std::span<Plan> plans) {
@@ -168,7 +171,8 @@ void Cycle::propose(std::span<Plan> plans) {
            &sequence.penalties,
            &sequence.draft_choices,
            sequence.rule,
-           &plan.proposal}
+           &plan.proposal,
+           sequence.policy != nullptr}
       );
     }
   }
@@ -180,6 +184,14 @@ void Cycle::propose(std::span<Plan> plans) {
   }
   for (Plan& plan : plans) {
     cut_after_end(plan.proposal, plan.sequence.stop_tokens);
+    if (plan.forced > 0 || plan.sequence.planned_drafts >= 0) {
+      plan.proposed = plan.forced > 0 ? 0 : static_cast<int>(plan.proposal.tokens.size());
+      continue;  // certain, or planned with the company in view
+    }
+    plan.proposed = static_cast<int>(plan.proposal.tokens.size());
+    if (plan.sequence.policy != nullptr && plan.proposed > 0) {
+      plan.proposal.truncate(plan.sequence.policy->keep(plan.proposed, plan.proposal.confidence));
+    }
   }
 }
 
@@ -192,7 +204,9 @@ void Cycle::assemble(std::span<Plan> plans) {
     plan.block.assign(sequence.tokens.begin() + begin, sequence.tokens.begin() + end);
     plan.block.insert(plan.block.end(), plan.proposal.tokens.begin(), plan.proposal.tokens.end());
     plan.logits_rows = whole ? std::ssize(plan.proposal.tokens) + 1 : 0;
-    if (!drafter_.taps().empty() && sequence.feed_drafter) {
+    const bool fed = sequence.policy == nullptr || sequence.planned_drafts >= 0 ||
+                     sequence.policy->wants_features();
+    if (!drafter_.taps().empty() && sequence.feed_drafter && fed) {
       // Of a prompt only the rows that a draft at its end or at a mark can see.
       const int64_t first_useful =
           first_row_seen(next_goal(sequence, end), drafter_, !sequence.marks.empty());
@@ -267,7 +281,8 @@ SequenceStep Cycle::commit(Plan& plan) {
       plan.verdict.accepted,
       plan.licence.published,
       plan.licence.finish,
-      plan.forced};
+      plan.forced,
+      plan.proposed};
   for (int i = 0; i < plan.licence.published; ++i) {
     const TokenId token = plan.verdict.tokens[static_cast<size_t>(i)];
     sequence.tokens.push_back(token);

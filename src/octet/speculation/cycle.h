@@ -25,7 +25,8 @@ struct SequenceStep {
   int accepted = 0;     // drafts that equal the target's choice, published or not
   int published = 0;    // tokens published
   FinishReason finish = FinishReason::kNone;
-  int forced = 0;  // of the drafted: given by a constraint that allowed nothing else
+  int forced = 0;    // of the drafted: given by a constraint that allowed nothing else
+  int proposed = 0;  // drafts made; a block policy may have verified fewer
 
   /// Published tokens that were drafts: they come first, the target's own token is last.
   int published_drafts() const { return published < accepted ? published : accepted; }
@@ -72,6 +73,7 @@ class Cycle {
   Drafter& drafter_;
   ForwardRows rows_;
   StepCosts costs_;
+  bool drafted_before_ = false;  // the last step of a single sequence made drafts
 };
 
 }  // namespace octet

@@ -33,7 +33,8 @@ struct DraftTask {
   const PenaltyWindow* penalties = nullptr;
   const DraftChoices* choices = nullptr;  // for temperature > 0
   VerifyRule rule = VerifyRule::kCompare;
-  Proposal* out = nullptr;  // empty on entry; at most `count` tokens on return
+  Proposal* out = nullptr;        // empty on entry; at most `count` tokens on return
+  bool wants_confidence = false;  // fill out->confidence where that is possible
 };
 
 class Drafter {

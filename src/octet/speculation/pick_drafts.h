@@ -9,8 +9,9 @@
 
 namespace octet {
 
-/// logits [>= task.count, vocabulary], adjusted in place; row j is for position tokens.size() + j.
-/// softcap: of the target, where probabilities matter (0: none).
-void pick_drafts(const DraftTask& task, Rows logits, float softcap);
+/// logits [>= task.count, columns], adjusted in place; row j is for position tokens.size() + j.
+/// softcap: of the target, where probabilities matter (0: none). columns: the tokens that the rows
+/// cover; no other is drafted.
+void pick_drafts(const DraftTask& task, Rows logits, float softcap, TokenColumns columns = {});
 
 }  // namespace octet

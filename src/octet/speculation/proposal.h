@@ -49,11 +49,16 @@ DraftChoices default_draft_choices();
 
 struct Proposal {
   std::vector<TokenId> tokens;
+  /// How sure the drafter is of each token, in [0, 1], where it was asked and can tell; else empty.
+  /// Comparable from draft to draft, not a calibrated probability.
+  std::vector<float> confidence;
   std::vector<Distribution> q;
   /// What q looks at in its whole form.
   std::vector<std::vector<float>> logits;
 
   void clear();
+  /// Keeps the first `count` drafts.
+  void truncate(int64_t count);
 };
 
 /// Nothing behind an end token can be published, so nothing behind it is worth verifying: drops it.

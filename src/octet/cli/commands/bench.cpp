@@ -115,6 +115,9 @@ CycleBenchOptions bench_options(
 }  // namespace
 
 int bench(const BenchArguments& arguments) {
+  if (arguments.policy) {
+    return bench_policy(*arguments.policy);
+  }
   if (!arguments.compare_files.empty()) {
     fmt::print(
         "{}", compare_bench_files(arguments.compare_files.at(0), arguments.compare_files.at(1))

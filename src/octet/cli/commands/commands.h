@@ -12,6 +12,8 @@ int chat(const ChatArguments& arguments);
 int inspect(const InspectArguments& arguments);
 int verify(const VerifyArguments& arguments);
 int synth(const SynthArguments& arguments);
+int draft_head(const DraftHeadArguments& arguments);
+int bench_policy(const PolicyBenchArguments& arguments);  // one of bench's
 int bench(const BenchArguments& arguments);
 int serve(const ServeArguments& arguments);
 

@@ -32,8 +32,8 @@ struct Difference {
   std::string prompt;
   float temperature = 0.0F;
   std::string drafter;
-  int block = 0;
-  size_t index = 0;  // of the first token that differs
+  std::string block;  // "8", or "adaptive"
+  size_t index = 0;   // of the first token that differs
   std::string plain;
   std::string drafted;
   float margin = 0.0F;  // lead of the best logit over the second at that place
@@ -114,11 +114,10 @@ class Prover {
     Drafter& drafter = scripted != nullptr ? *scripted : *pair_.drafter;
     const int64_t needed = static_cast<int64_t>(request.prompt.size()) + request.max_tokens;
     Generator generator(*pair_.target, drafter, *pair_.tokenizer, generator_options(needed));
-    // Longest first, so that every later run continues from a cache that drafting has used.
-    for (int block = std::min(kLongestBlock, drafter.max_drafts() + 1); block >= 1; --block) {
+    const auto differs = [&](int block, bool adaptive) -> std::optional<Difference> {
       GenerateRequest drafted = request;
       drafted.draft_max = block - 1;
-      drafted.adapt_drafts = false;
+      drafted.adapt_drafts = adaptive;
       const GenerateResult result = generator.generate(drafted);
       ++totals_.runs;
       totals_.tokens += static_cast<int64_t>(result.tokens.size());
@@ -127,23 +126,27 @@ class Prover {
       totals_.kv_bytes = std::max(totals_.kv_bytes, generator.kv_bytes());
       totals_.draft_context_bytes =
           std::max(totals_.draft_context_bytes, generator.draft_context_bytes());
-      if (result.tokens != reference.tokens || result.text != reference.text) {
-        return describe(name, block, request, reference, result);
+      if (result.tokens == reference.tokens && result.text == reference.text) {
+        return std::nullopt;
       }
+      Difference difference = describe(request, reference, result);
+      difference.drafter = name;
+      difference.block = adaptive ? "adaptive" : fmt::format("{}", block);
+      return difference;
+    };
+    // Longest first, so that every later run continues from a cache that drafting has used.
+    const int longest = std::min(kLongestBlock, drafter.max_drafts() + 1);
+    std::optional<Difference> difference;
+    for (int block = longest; block >= 1 && !difference; --block) {
+      difference = differs(block, false);
     }
-    return std::nullopt;
+    return difference || longest == 1 ? difference : differs(longest, true);
   }
 
   Difference describe(
-      const std::string& name,
-      int block,
-      const GenerateRequest& request,
-      const GenerateResult& reference,
-      const GenerateResult& result
+      const GenerateRequest& request, const GenerateResult& reference, const GenerateResult& result
   ) const {
     Difference difference;
-    difference.drafter = name;
-    difference.block = block;
     const auto places = std::mismatch(
         reference.tokens.begin(), reference.tokens.end(), result.tokens.begin(), result.tokens.end()
     );
@@ -272,7 +275,8 @@ int verify(const VerifyArguments& arguments) {
     print_difference(*difference);
   } else {
     fmt::print(
-        "identical: {} prompts at each of {} temperatures, drafters {}, block lengths 1 to {}\n"
+        "identical: {} prompts at each of {} temperatures, drafters {}, block lengths 1 to {} and "
+        "adaptive\n"
         "  {} runs, {} tokens, {} of {} drafts accepted; {} prompts skipped as longer than the "
         "context\n  memory: {}\n",
         totals.prompts / static_cast<int64_t>(arguments.temperatures.size()),

@@ -97,19 +97,40 @@ DFlashModel::DFlashModel(
       options_(std::move(options)),
       config_(read_dflash_config(*checkpoint_)) {
   check_pair(target.shape(), config_, checkpoint_->path);
-  const bool own_head = config_.own_vocabulary && options_.head == DraftHead::kOwnIfPresent;
+  own_head_ = config_.own_vocabulary && options_.head == DraftHead::kOwnIfPresent;
+  const bool whole_own_head = own_head_ && options_.draft_head == nullptr;
   WeightLoader loader(*checkpoint_, ops_, options_.progress);
-  weights_ = load_dflash_weights(loader, config_, own_head);
+  weights_ = load_dflash_weights(loader, config_, whole_own_head);
   memory_.weights_bytes = loader.weights_bytes();
   shape_ = {
       config_.block,
       config_.context_window(),
       config_.taps,
       config_.mask_token,
-      target.shape().vocabulary};
+      target.shape().vocabulary,
+      {}};
+  if (options_.draft_head != nullptr) {
+    load_stored_head();
+  }
   embedding_scale_ = resolve(options_.embedding_scale, config_);
   kv_layers_ = kv_layers_of(config_);
   rope_ = Rope(config_.rope_base, config_.head_dim, {});
+}
+
+/// A stored head takes the place of the pair's: its weight, and a column for each of its tokens.
+void DFlashModel::load_stored_head() {
+  const LogicalTensor* whole =
+      own_head_ ? &checkpoint_->at("output.weight") : target_.head_tensor();
+  OCTET_CHECK(whole != nullptr);
+  StoredDraftHead stored = load_draft_head(*options_.draft_head, *whole, ops_);
+  weights_.head = std::move(stored.weight);
+  memory_.weights_bytes += weights_.head->resident_bytes;
+  shape_.vocabulary = weights_.head->rows;
+  shape_.tokens = std::move(stored.tokens);
+}
+
+const Weight* DFlashModel::head() const {
+  return weights_.head != nullptr ? weights_.head.get() : target_.head_weight();
 }
 
 ModelMemory DFlashModel::memory() const {
@@ -136,9 +157,7 @@ PassWork DFlashModel::block_work() const {
       work.add(weight->get(), config_.block);
     }
   }
-  work.add(
-      weights_.head != nullptr ? weights_.head.get() : target_.head_weight(), config_.block - 1
-  );
+  work.add(head(), config_.block - 1);
   return work;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "octet/models/dflash/config.h"
+#include "octet/models/dflash/draft_head.h"
 #include "octet/models/dflash/weights.h"
 #include "octet/models/draft_model.h"
 #include "octet/models/kv_cache.h"
@@ -26,11 +27,14 @@ struct EmbeddingScale {
   float value = 1.0F;       // of kValue
 };
 
+/// Whose head is the pair's.
 enum class DraftHead { kOwnIfPresent, kTarget };
 
 struct DrafterOptions {
   EmbeddingScale embedding_scale;
   DraftHead head = DraftHead::kOwnIfPresent;
+  /// Read drafts from this head instead (formats/draft_head_file.h opens it); null: the pair's.
+  std::shared_ptr<const Checkpoint> draft_head;
   KvType kv_type = KvType::kBF16;
   LoadProgress progress;
 };
@@ -74,7 +78,8 @@ class DFlashModel final : public DraftModel {
 
   const DFlashConfig& config() const { return config_; }
   float embedding_scale() const { return embedding_scale_; }
-  bool has_own_head() const { return weights_.head != nullptr; }
+  /// Whether the drafter's file brings a head and it is in use, whole or in part.
+  bool has_own_head() const { return own_head_; }
   const DraftShape& shape() const override { return shape_; }
   ModelMemory memory() const override;
   PassWork block_work() const override;
@@ -96,6 +101,8 @@ class DFlashModel final : public DraftModel {
   void store_and_attend(size_t l, const Block& block, Rows out);
   void mlp(size_t l);
   void logits(const Block& block, Rows out);
+  void load_stored_head();
+  const Weight* head() const;  // that drafts are read from
 
   std::shared_ptr<const Checkpoint> checkpoint_;
   Ops& ops_;
@@ -105,6 +112,7 @@ class DFlashModel final : public DraftModel {
   DFlashWeights weights_;
   DraftShape shape_;
   ModelMemory memory_;
+  bool own_head_ = false;
   float embedding_scale_ = 1.0F;
   std::vector<KvLayer> kv_layers_;
   Rope rope_;

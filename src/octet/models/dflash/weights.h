@@ -31,7 +31,7 @@ struct DFlashWeights {
   std::vector<float> fusion_norm;  // [D]
   std::vector<DFlashLayer> layers;
   std::vector<float> output_norm;  // [D]
-  std::unique_ptr<Weight> head;    // [V, D]; null: the target's
+  std::unique_ptr<Weight> head;    // [V, D], or a stored draft head; null: the target's
 };
 
 /// Throws Error(kUnsupported) when the file holds a tensor that plain DFlash does not have: then it

@@ -77,6 +77,7 @@ class Gemma4Model final : public TargetModel {
   void embed(std::span<const TokenId> ids, float scale, Rows out) override;
   void head(ConstRows hidden, Rows logits) override;
   const Weight* head_weight() const override { return weights_.head.get(); }
+  const LogicalTensor* head_tensor() const override { return weights_.head_tensor; }
   float final_softcap() const override { return config_.softcap; }
 
  private:

@@ -84,6 +84,7 @@ Gemma4Weights load_gemma4_weights(WeightLoader& loader, const Gemma4Config& conf
   weights.output_norm = loader.vector("output_norm.weight", config.hidden);
   const std::string_view head = loader.has("output.weight") ? "output.weight" : "token_embd.weight";
   weights.head = loader.matrix(head, config.vocabulary, config.hidden);
+  weights.head_tensor = &loader.checkpoint().at(head);
   loader.finish();
   return weights;
 }

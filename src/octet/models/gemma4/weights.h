@@ -45,6 +45,7 @@ struct Gemma4Weights {
   std::vector<Gemma4Layer> layers;                     // [L]
   std::vector<float> output_norm;                      // [D]
   std::unique_ptr<Weight> head;                        // [V, D]: its own, or the embedding
+  const LogicalTensor* head_tensor = nullptr;          // the same, in the file
 };
 
 Gemma4Weights load_gemma4_weights(WeightLoader& loader, const Gemma4Config& config);

@@ -116,7 +116,7 @@ void DFlashDrafter::propose(std::span<DraftTask> tasks) {
   model_->draft(requests_, logits);
   for (size_t i = 0; i < tasks.size(); ++i) {
     const Rows own = logits.slice(static_cast<int64_t>(i) * drafts, drafts);
-    pick_drafts(tasks[i], own, softcap_);
+    pick_drafts(tasks[i], own, softcap_, TokenColumns(model_->shape().tokens));
   }
 }
 

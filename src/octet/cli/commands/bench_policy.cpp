@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
+#include "octet/chat/chat_format.h"
+#include "octet/cli/commands/commands.h"
+#include "octet/cli/json_writer.h"
+#include "octet/cli/pair.h"
+#include "octet/cli/prompt_file.h"
+#include "octet/cli/terminal.h"
+#include "octet/engine/policy_trial.h"
+
+namespace octet::cli {
+namespace {
+
+std::vector<std::vector<TokenId>> encode_prompts(
+    const Pair& pair, const PolicyBenchArguments& arguments
+) {
+  const std::vector<Prompt> prompts = arguments.prompts_file.empty()
+                                          ? built_in_prompts()
+                                          : read_prompts(arguments.prompts_file, arguments.limit);
+  std::vector<std::vector<TokenId>> encoded;
+  for (const Prompt& prompt : prompts) {
+    std::vector<ChatMessage> messages;
+    if (!prompt.system.empty()) {
+      messages.push_back({ChatRole::kSystem, prompt.system});
+    }
+    messages.push_back({ChatRole::kUser, prompt.text});
+    std::vector<TokenId> tokens = encode_chat(*pair.tokenizer, messages, ChatOptions{});
+    if (std::ssize(tokens) + arguments.max_tokens <= pair.context) {
+      encoded.push_back(std::move(tokens));
+    }
+  }
+  if (encoded.empty()) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format("no prompt fits the context of {}; raise -c or lower -n", pair.context)
+    );
+  }
+  return encoded;
+}
+
+std::string guesses(const std::optional<double>& acceptance) {
+  return acceptance ? fmt::format("right with probability {:g}", *acceptance) : "the drafter's own";
+}
+
+std::string arm_line(const PolicyArm& arm, const PolicyArm& plain) {
+  return fmt::format(
+      "  {:<10} {:>9.2f} {:>10.2f} {:>10.2f}\n",
+      arm.name,
+      arm.ms_per_token(),
+      arm.acceptance.tokens_per_step(),
+      arm.ms_per_token() / plain.ms_per_token()
+  );
+}
+
+std::string table(const std::optional<double>& acceptance, const PolicyTrialResult& result) {
+  std::string out = fmt::format(
+      "drafts: {}; {} tokens\n  {:<10} {:>9} {:>10} {:>10}\n",
+      guesses(acceptance),
+      result.plain.tokens,
+      "",
+      "ms/token",
+      "per step",
+      "of plain"
+  );
+  out += arm_line(result.plain, result.plain);
+  for (const PolicyArm& arm : result.fixed) {
+    out += arm_line(arm, result.plain);
+  }
+  out += arm_line(result.adaptive, result.plain);
+  return out + fmt::format(
+                   "  adaptive takes {:.3f} of plain decoding's time, {:.3f} of the best fixed "
+                   "length's ({})\n",
+                   result.over_plain(),
+                   result.over_best(),
+                   result.best().name
+               );
+}
+
+void write_arm(JsonWriter& json, const PolicyArm& arm) {
+  json.begin_object().member("name", arm.name).member("tokens", arm.tokens);
+  json.member("ms_per_token", arm.ms_per_token());
+  json.member("tokens_per_step", arm.acceptance.tokens_per_step());
+  json.member("drafted", arm.acceptance.drafted).member("accepted", arm.acceptance.accepted);
+  json.end_object();
+}
+
+void write_trial(
+    JsonWriter& json, const std::optional<double>& acceptance, const PolicyTrialResult& result
+) {
+  json.begin_object().member("drafts", guesses(acceptance)).key("arms").begin_array();
+  write_arm(json, result.plain);
+  for (const PolicyArm& arm : result.fixed) {
+    write_arm(json, arm);
+  }
+  write_arm(json, result.adaptive);
+  json.end_array().member("over_plain", result.over_plain());
+  json.member("over_best", result.over_best()).member("best", result.best().name).end_object();
+}
+
+}  // namespace
+
+int bench_policy(const PolicyBenchArguments& arguments) {
+  Pair pair = load_pair(arguments.pair);
+  const std::vector<std::vector<TokenId>> prompts = encode_prompts(pair, arguments);
+  PolicyTrialRequest request;
+  request.prompts = prompts;
+  request.sampling.temperature = arguments.temperature;
+  request.sampling.seed = arguments.seed;
+  if (!arguments.ignore_end) {
+    request.stop_tokens.assign(
+        pair.tokenizer->stop_ids().begin(), pair.tokenizer->stop_ids().end()
+    );
+  }
+  request.max_tokens = arguments.max_tokens;
+  request.rounds = arguments.rounds;
+  request.lengths = arguments.lengths;
+  request.kv_type = pair.kv_type;
+  std::vector<std::optional<double>> trials(
+      arguments.acceptances.begin(), arguments.acceptances.end()
+  );
+  if (trials.empty()) {
+    trials.push_back(std::nullopt);
+  }
+  Progress progress(!arguments.json);
+  JsonWriter json;
+  json.begin_array();
+  for (const std::optional<double>& acceptance : trials) {
+    request.acceptance = acceptance;
+    const PolicyTrialResult result =
+        try_policy(*pair.target, *pair.drafter, request, [&](int64_t done) {
+          progress.show(fmt::format("Prompt {} of {}", done, prompts.size()));
+        });
+    progress.clear();
+    if (arguments.json) {
+      write_trial(json, acceptance, result);
+    } else {
+      fmt::print("{}", table(acceptance, result));
+    }
+  }
+  json.end_array();
+  if (arguments.json) {
+    fmt::print("{}\n", json.text());
+  }
+  return 0;
+}
+
+}  // namespace octet::cli

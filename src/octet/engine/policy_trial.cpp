@@ -1,0 +1,244 @@
+#include "octet/engine/policy_trial.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "octet/base/check.h"
+#include "octet/base/error.h"
+#include "octet/base/philox.h"
+#include "octet/speculation/block_policy.h"
+#include "octet/speculation/cycle.h"
+#include "octet/speculation/sequence.h"
+
+namespace octet {
+namespace {
+
+/// Works and costs like the drafter inside it; its guesses become right with a given probability,
+/// by a coin that is a function of the position. They say nothing of how sure they are.
+class CoinDrafter : public Drafter {
+ public:
+  CoinDrafter(Drafter& inner, int64_t vocabulary, double acceptance)
+      : inner_(inner), vocabulary_(vocabulary), acceptance_(acceptance) {}
+
+  /// The text that will be written, prompt included.
+  void foresee(std::vector<TokenId> text) { text_ = std::move(text); }
+
+  std::string_view name() const override { return "coin"; }
+  int max_drafts() const override { return inner_.max_drafts(); }
+  std::span<const int> taps() const override { return inner_.taps(); }
+  int64_t feature_window() const override { return inner_.feature_window(); }
+  std::unique_ptr<DraftState> new_state(int64_t positions) const override {
+    return inner_.new_state(positions);
+  }
+  void observe(DraftState& state, int64_t position, ConstRows features) override {
+    inner_.observe(state, position, features);
+  }
+  void truncate(DraftState& state, int64_t length) override { inner_.truncate(state, length); }
+
+  void propose(std::span<DraftTask> tasks) override {
+    inner_.propose(tasks);
+    for (const DraftTask& task : tasks) {
+      task.out->clear();
+      for (int j = 0; j < task.count; ++j) {
+        const size_t position = task.tokens.size() + static_cast<size_t>(j);
+        if (position >= text_.size()) {
+          break;
+        }
+        const bool right = coin(position) < acceptance_;
+        task.out->tokens.push_back(
+            right ? text_[position] : static_cast<TokenId>((text_[position] + 1) % vocabulary_)
+        );
+      }
+    }
+  }
+
+ private:
+  static double coin(size_t position) {
+    return unit_interval(philox_words(0, static_cast<int64_t>(position), 0, 0)[0]);
+  }
+
+  Drafter& inner_;
+  int64_t vocabulary_;
+  double acceptance_;
+  std::vector<TokenId> text_;
+};
+
+double sum(const StepTimes& times) {
+  return times.draft_ms + times.forward_ms + times.verify_ms + times.commit_ms;
+}
+
+/// One way to decode, with costs, policy and figures that last from reply to reply.
+class Arm {
+ public:
+  Arm(TargetModel& target, Drafter& drafter, std::string name, int draft_max, bool adaptive)
+      : target_(target),
+        drafter_(drafter),
+        draft_max_(draft_max),
+        cycle_(target, drafter),
+        policy_(cycle_.costs(), std::min(draft_max, drafter.max_drafts())),
+        adaptive_(adaptive) {
+    figures_.name = std::move(name);
+  }
+
+  void begin(const PolicyTrialRequest& request, size_t index, int64_t context) {
+    const std::vector<TokenId>& prompt = request.prompts[index];
+    SamplingParams sampling = request.sampling;
+    sampling.seed += index;
+    sequence_ = Sequence();
+    sequence_.tokens = prompt;
+    sequence_.prompt_length = std::ssize(prompt);
+    sequence_.cache = target_.new_cache(context, request.kv_type);
+    sequence_.draft_state = drafter_.new_state(context);
+    sequence_.penalties = PenaltyWindow(sampling, prompt);
+    sequence_.sampler = std::make_shared<const Sampler>(sampling, target_.shape().vocabulary);
+    sequence_.draft_max = draft_max_;
+    sequence_.feed_drafter = draft_max_ > 0;
+    sequence_.policy = adaptive_ ? &policy_ : nullptr;
+    sequence_.stop_tokens = request.stop_tokens;
+    sequence_.max_tokens = request.max_tokens;
+    sequence_.context_length = context;
+    reply_tokens_ = 0;
+    reply_ms_ = 0.0;
+  }
+
+  bool done() const { return sequence_.finish != FinishReason::kNone; }
+  const std::vector<TokenId>& text() const { return sequence_.tokens; }
+  int64_t written() const { return sequence_.reply_length(); }
+  const PolicyArm& figures() const { return figures_; }
+
+  /// Until the reply has `tokens` tokens, or ends.
+  void write_until(int64_t tokens) {
+    Sequence* const batch[] = {&sequence_};
+    while (!done() && written() < tokens) {
+      const StepReport report = cycle_.step(batch);
+      const SequenceStep& step = report.sequences.front();
+      figures_.acceptance.add(step);
+      if (!step.prompt) {
+        reply_tokens_ += step.published;
+        reply_ms_ += sum(report.times);
+      }
+    }
+  }
+
+  void end_round() { round_ms_.push_back(reply_ms_); }
+
+  void end() {
+    const auto middle = round_ms_.begin() + std::ssize(round_ms_) / 2;
+    std::nth_element(round_ms_.begin(), middle, round_ms_.end());
+    figures_.tokens += reply_tokens_;
+    figures_.ms += *middle;
+    round_ms_.clear();
+  }
+
+ private:
+  TargetModel& target_;
+  Drafter& drafter_;
+  int draft_max_;
+  Cycle cycle_;
+  BlockPolicy policy_;
+  bool adaptive_;
+  Sequence sequence_;
+  PolicyArm figures_;
+  int64_t reply_tokens_ = 0;
+  double reply_ms_ = 0.0;
+  std::vector<double> round_ms_;  // of the present reply
+};
+
+/// Lets all arms write the reply to one prompt, in turn.
+void write_reply(
+    std::span<const std::unique_ptr<Arm>> arms,
+    const PolicyTrialRequest& request,
+    size_t index,
+    int64_t context
+) {
+  for (const std::unique_ptr<Arm>& arm : arms) {
+    arm->begin(request, index, context);
+  }
+  for (int64_t goal = request.turn_tokens; goal < request.max_tokens + request.turn_tokens;
+       goal += request.turn_tokens) {
+    for (const std::unique_ptr<Arm>& arm : arms) {
+      arm->write_until(goal);
+    }
+  }
+  for (const std::unique_ptr<Arm>& arm : arms) {
+    OCTET_CHECK(arm->done() && arm->text() == arms.front()->text());
+    arm->end_round();
+  }
+}
+
+}  // namespace
+
+double PolicyArm::ms_per_token() const {
+  return tokens > 0 ? ms / static_cast<double>(tokens) : 0.0;
+}
+
+const PolicyArm& PolicyTrialResult::best() const {
+  const PolicyArm* found = &plain;
+  for (const PolicyArm& arm : fixed) {
+    found = arm.ms_per_token() < found->ms_per_token() ? &arm : found;
+  }
+  return *found;
+}
+
+double PolicyTrialResult::over_plain() const {
+  return plain.ms > 0.0 ? adaptive.ms_per_token() / plain.ms_per_token() : 0.0;
+}
+
+double PolicyTrialResult::over_best() const {
+  return plain.ms > 0.0 ? adaptive.ms_per_token() / best().ms_per_token() : 0.0;
+}
+
+PolicyTrialResult try_policy(
+    TargetModel& target,
+    Drafter& drafter,
+    const PolicyTrialRequest& request,
+    FunctionRef<void(int64_t)> on_reply
+) {
+  CoinDrafter coin(drafter, target.shape().vocabulary, request.acceptance.value_or(0.0));
+  Drafter& used = request.acceptance ? static_cast<Drafter&>(coin) : drafter;
+  std::vector<std::unique_ptr<Arm>> arms;
+  arms.push_back(std::make_unique<Arm>(target, used, "plain", 0, false));
+  for (const int length : request.lengths) {
+    arms.push_back(
+        std::make_unique<Arm>(target, used, fmt::format("{} drafts", length), length, false)
+    );
+  }
+  arms.push_back(std::make_unique<Arm>(target, used, "adaptive", kMaxDrafts, true));
+  for (size_t i = 0; i < request.prompts.size(); ++i) {
+    const auto length = std::ssize(request.prompts[i]);
+    const int64_t context = std::min(target.shape().context_length, length + request.max_tokens);
+    if (length == 0 || length >= context) {
+      throw Error(
+          ErrorKind::kInvalidArgument,
+          fmt::format(
+              "prompt {} of the trial has {} tokens, expected 1 to {}", i, length, context - 1
+          )
+      );
+    }
+    if (request.acceptance || i == 0) {  // the text, to be foreseen; and a warm machine for all
+      Arm scout(target, used, "scout", 0, false);
+      scout.begin(request, i, context);
+      scout.write_until(request.max_tokens);
+      coin.foresee(scout.text());
+    }
+    for (int round = 0; round < request.rounds; ++round) {
+      write_reply(arms, request, i, context);
+    }
+    for (const std::unique_ptr<Arm>& arm : arms) {
+      arm->end();
+    }
+    on_reply(static_cast<int64_t>(i) + 1);
+  }
+  PolicyTrialResult result;
+  result.plain = arms.front()->figures();
+  for (size_t i = 1; i + 1 < arms.size(); ++i) {
+    result.fixed.push_back(arms[i]->figures());
+  }
+  result.adaptive = arms.back()->figures();
+  return result;
+}
+
+}  // namespace octet
