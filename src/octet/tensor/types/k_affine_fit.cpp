@@ -4,6 +4,8 @@
 #include <cmath>
 #include <span>
 
+#include "octet/tensor/lane_search.h"
+
 namespace octet::types {
 
 namespace {
@@ -67,30 +69,35 @@ KAffineFit fit_k_affine(
   PerGroup scales{};
   PerGroup minimums{};
   PerGroup group_weights{};
+  std::array<float, kGroups * kGroupValues> weights{};
   for (size_t j = 0; j < kGroups; ++j) {
     const std::span<const float> group(values + kGroupValues * j, kGroupValues);
-    std::array<float, kGroupValues> weights{};
+    const std::span<float> own = std::span(weights).subspan(kGroupValues * j, kGroupValues);
     if (weighted) {
       const float* importance = context.importance + kGroupValues * j;
-      importance_weights(group, importance, block_sigma2, weights.data());
+      importance_weights(group, importance, block_sigma2, own.data());
     } else {
       const float root_mean_square = std::sqrt(sum_of_squares(group) / 32.0F);
-      std::transform(group.begin(), group.end(), weights.begin(), [&](float x) {
+      std::transform(group.begin(), group.end(), own.begin(), [&](float x) {
         return root_mean_square + std::fabs(x);
       });
     }
-    for (const float w : weights) {
+    for (const float w : own) {
       group_weights[j] += w;
     }
-    const AffineFit found = search_affine(
-        group,
+  }
+  for (size_t j = 0; j < kGroups; j += kSearchLanes) {
+    const std::array<AffineFit, kSearchLanes> found = search_affine_lanes(
+        values + kGroupValues * j,
         max_code,
-        weights.data(),
+        weights.data() + kGroupValues * j,
         weighted ? kImportanceTrials : trials,
         fit.codes.data() + kGroupValues * j
     );
-    scales[j] = found.scale;
-    minimums[j] = found.minimum;
+    for (size_t lane = 0; lane < found.size(); ++lane) {
+      scales[j + lane] = found[lane].scale;
+      minimums[j + lane] = found[lane].minimum;
+    }
   }
   const QuantizedScales scale =
       weighted ? search_scales(scales, group_weights) : round_scales(scales);

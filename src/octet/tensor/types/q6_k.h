@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "octet/tensor/dtype.h"
+#include "octet/tensor/lane_search.h"
 #include "octet/tensor/quantize_search.h"
 #include "octet/tensor/types/block_bytes.h"
 #include "octet/tensor/types/encode_context.h"
@@ -41,14 +42,15 @@ struct Q6K {
   static void encode(const float* values, const EncodeContext& context, std::byte* block) noexcept {
     std::array<uint8_t, 256> codes{};
     std::array<float, 16> scales{};
-    for (size_t group = 0; group < scales.size(); ++group) {
+    for (size_t group = 0; group < scales.size(); group += kSearchLanes) {
       const float* weights = context.importance;
-      scales[group] = search_symmetric(
-          {values + 16 * group, 16},
+      const std::array<float, kSearchLanes> found = search_symmetric_lanes(
+          values + 16 * group,
           32,
           weights == nullptr ? nullptr : weights + 16 * group,
           codes.data() + 16 * group
       );
+      std::copy(found.begin(), found.end(), scales.begin() + static_cast<ptrdiff_t>(group));
     }
     const float largest = largest_magnitude(scales);
     if (std::fabs(largest) < kGroupEpsilon) {
