@@ -104,11 +104,11 @@ TEST(ShippedPairAcceptance, ShortlistAndSmallerHeadLoseLittle) {
     double least;  // of the full head's tokens a step
   };
   const Head heads[] = {
-      {2048, DType::kQ8_0, 0.80},
-      {1024, DType::kQ8_0, 0.65},
-      {0, DType::kQ4K, 0.98},
-      {0, DType::kQ4_0, 0.96},
-      {2048, DType::kQ4K, 0.80},
+      {2048, DType::kQ8_0, 0.75},
+      {1024, DType::kQ8_0, 0.70},
+      {0, DType::kQ4K, 0.95},
+      {0, DType::kQ4_0, 0.92},
+      {2048, DType::kQ4K, 0.75},
   };
   std::vector<std::unique_ptr<DFlashDrafter>> drafters;
   std::vector<ReplayVariant> variants = {full};

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "octet/chat/chat_format.h"
 #include "octet/cli/options.h"
 #include "octet/cli/pair.h"
 #include "octet/cli/statistics.h"
 #include "octet/cli/terminal.h"
 #include "octet/engine/generator.h"
-#include "octet/chat/chat_format.h"
 
 namespace octet::cli {
 

@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/chat/chat_format.h"
 #include "octet/cli/commands/commands.h"
 #include "octet/cli/json_writer.h"
 #include "octet/cli/pair.h"
 #include "octet/cli/prompt_file.h"
 #include "octet/cli/terminal.h"
 #include "octet/engine/policy_trial.h"
-#include "octet/text/chat_format.h"
 
 namespace octet::cli {
 namespace {

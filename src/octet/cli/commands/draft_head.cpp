@@ -12,6 +12,7 @@
 
 #include "octet/base/error.h"
 #include "octet/base/thread_pool.h"
+#include "octet/chat/chat_format.h"
 #include "octet/cli/commands/commands.h"
 #include "octet/cli/pair.h"
 #include "octet/cli/prompt_file.h"
@@ -21,7 +22,6 @@
 #include "octet/engine/shortlist.h"
 #include "octet/formats/draft_head_file.h"
 #include "octet/models/dflash/draft_head.h"
-#include "octet/text/chat_format.h"
 
 namespace octet::cli {
 namespace {
