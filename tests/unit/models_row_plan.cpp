@@ -15,7 +15,9 @@ class FixedLength final : public SequenceCache {
   int64_t length() const override { return length_; }
   int64_t capacity() const override { return 1000; }
   int64_t bytes() const override { return 0; }
+  int64_t bytes_at(int64_t /*positions*/) const override { return 0; }
   void truncate(int64_t length) override { length_ = length; }
+  void copy_prefix(const SequenceCache& /*from*/, int64_t length) override { length_ = length; }
 
  private:
   int64_t length_;
