@@ -141,15 +141,17 @@ TEST_P(DrafterLaws, PositionsTakenBackLeaveNoTrace) {
 
 /// Far back, the ring has forgotten: what is gone is masked, never read.
 TEST_P(DrafterLaws, ForgottenPositionsAreMasked) {
-  const FloatRows rows = features(200, 7);
+  const FloatRows rows = features(390, 7);
   const auto cache = filled(rows);
-  cache->truncate(150);
+  const int64_t length = 390 - kKeptPositions - shape_.window / 2;
+  cache->truncate(length);
   const auto first = static_cast<size_t>(cache->valid_from());
   EXPECT_GT(first, 0U);
+  EXPECT_LT(first, static_cast<size_t>(length));
   const FloatRows found = draft(*drafter_, *cache, 5);
   const auto fresh = drafter_->new_cache(400);
   fresh->restart(static_cast<int64_t>(first));
-  inject(*drafter_, *fresh, part(rows, first, 150));
+  inject(*drafter_, *fresh, part(rows, first, static_cast<size_t>(length)));
   EXPECT_EQ(first_difference(found, draft(*drafter_, *fresh, 5)), "");
 }
 

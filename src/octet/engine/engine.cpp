@@ -588,7 +588,7 @@ void Engine::Worker::publish(Job& job, const SequenceStep& step, const StepTimes
     job.report.between_tokens_ms.insert(job.report.between_tokens_ms.end(), tokens.size(), each);
   }
   job.last_tokens = now;
-  job.stream->push(ReplyTokens{std::move(tokens), step});
+  job.stream->push(ReplyTokens{std::move(tokens), step, times});
 }
 
 void Engine::Worker::observe(const StepReport& report) {

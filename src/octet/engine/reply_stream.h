@@ -34,6 +34,7 @@ struct ReplyProgress {
 struct ReplyTokens {
   std::vector<EmittedToken> tokens;
   SequenceStep step;
+  StepTimes times;  // of the step, all its sequences together
 };
 
 /// How a reply went, in milliseconds since submit.

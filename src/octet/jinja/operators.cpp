@@ -85,11 +85,17 @@ Value real_operation(std::string_view name, double a, double b) {
   if (name == "/") {
     return Value::real(a / b);
   }
+  // As Python divides: the rest has the sign of the divisor, also when it is zero.
   double rest = std::fmod(a, b);
+  double quotient = (a - rest) / b;
   if (rest != 0.0 && (rest < 0) != (b < 0)) {
     rest += b;
+    quotient -= 1.0;
   }
-  return Value::real(name == "%" ? rest : std::floor((a - rest) / b + 0.5));
+  if (name == "%") {
+    return Value::real(rest != 0.0 ? rest : std::copysign(0.0, b));
+  }
+  return Value::real(quotient != 0.0 ? std::round(quotient) : std::copysign(0.0, a / b));
 }
 
 Value repeated(Interpreter& interpreter, const Value& value, int64_t count) {

@@ -227,6 +227,7 @@ void read_common(
     }
     RequestFields own(*options, "stream_options.");
     request.include_usage = own.boolean("include_usage").value_or(false);
+    request.include_steps = own.boolean("include_steps").value_or(false);
     own.boolean("include_obfuscation");
     own.refuse_unread(true);
   }

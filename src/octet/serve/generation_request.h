@@ -46,6 +46,7 @@ struct GenerationRequest {
   std::optional<int64_t> thinking_budget;
   bool stream = false;
   bool include_usage = false;
+  bool include_steps = false;  // what each step did, and the origin of each piece of text
   bool log_probabilities = false;
   std::vector<std::string> tool_names;  // that may be called
   bool tools_allowed = false;

@@ -258,6 +258,15 @@ Json scores_of(
                                   : completion_scores(tokenizer, tokens);
 }
 
+Json step_of(const SequenceStep& step, const StepTimes& times) {
+  return {
+      {"drafted", step.drafted},
+      {"accepted", step.accepted},
+      {"published", step.published},
+      {"draft_ms", times.draft_ms},
+      {"verify_ms", times.forward_ms + times.verify_ms}};
+}
+
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -66,6 +66,9 @@ Json metrics_of(const std::vector<ChoiceText>& choices);
 /// Log-probabilities of tokens, in the form's own shape; null when there are none.
 Json scores_of(ReplyForm form, const Tokenizer& tokenizer, const std::vector<EmittedToken>& tokens);
 
+/// What a step did: drafts made, accepted, tokens published, and its times.
+Json step_of(const SequenceStep& step, const StepTimes& times);
+
 std::string dump(const Json& json);
 std::string event_of(const Json& json);  // "data: ...\n\n"
 

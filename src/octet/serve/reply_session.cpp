@@ -95,6 +95,7 @@ class ReplySession::Choice {
     if (cut_) {
       return;
     }
+    drafted_ = token.drafted;
     if (!reader_) {
       speak(token.text);
       return;
@@ -185,7 +186,12 @@ class ReplySession::Choice {
       text.first_sentence_ms = now;
     }
     text.content += piece;
-    add({{"content", std::move(piece)}});
+    Json delta = Json::object();
+    if (request_.include_steps) {
+      delta["pieces"] = Json::array({Json::array({piece, drafted_})});
+    }
+    delta["content"] = std::move(piece);
+    add(std::move(delta));
   }
 
   /// Neighbouring pieces of one kind become one.
@@ -195,6 +201,9 @@ class ReplySession::Choice {
       for (const char* kind : {"content", "reasoning_content"}) {
         if (last.contains(kind) && delta.contains(kind)) {
           last[kind].get_ref<std::string&>() += delta[kind].get_ref<const std::string&>();
+          if (delta.contains("pieces")) {
+            last["pieces"].push_back(std::move(delta["pieces"][0]));
+          }
           return;
         }
       }
@@ -209,6 +218,7 @@ class ReplySession::Choice {
   SpeechFilter speech_;
   std::vector<ReplyDelta> read_;
   Clock::time_point submitted_ = Clock::now();
+  bool drafted_ = false;  // the token being read
   bool cut_ = false;
 };
 
@@ -317,11 +327,16 @@ void ReplySession::take(Choice& choice, int64_t index, ReplyStreamEvent event) {
         scored.push_back(std::move(token));
       }
     }
-    send_deltas(choice, index, scores_of(request_.form, *model_.tokenizer, scored));
+    send_deltas(
+        choice,
+        index,
+        scores_of(request_.form, *model_.tokenizer, scored),
+        request_.include_steps ? step_of(tokens->step, tokens->times) : Json()
+    );
     std::ranges::move(scored, std::back_inserter(choice.text.scored));
   } else if (auto* finished = std::get_if<ReplyFinished>(&event)) {
     choice.finish(*finished);
-    send_deltas(choice, index, nullptr);
+    send_deltas(choice, index, nullptr, nullptr);
     send_finish(choice, index);
   } else if (auto* failed = std::get_if<ReplyFailed>(&event)) {
     const bool memory = failed->error.kind() == ErrorKind::kResourceExhausted;
@@ -329,9 +344,10 @@ void ReplySession::take(Choice& choice, int64_t index, ReplyStreamEvent event) {
   }
 }
 
-void ReplySession::send_deltas(Choice& choice, int64_t index, Json log_probabilities) {
+void ReplySession::send_deltas(Choice& choice, int64_t index, Json log_probabilities, Json step) {
   Json deltas = std::exchange(choice.deltas, Json::array());
-  if (!request_.stream || (deltas.empty() && log_probabilities.is_null() && choice.role_sent)) {
+  if (!request_.stream ||
+      (deltas.empty() && log_probabilities.is_null() && step.is_null() && choice.role_sent)) {
     return;
   }
   if (deltas.empty()) {
@@ -348,6 +364,9 @@ void ReplySession::send_deltas(Choice& choice, int64_t index, Json log_probabili
     Json body = chunk(head_);
     body["choices"].push_back(delta_choice(head_, index, std::move(delta)));
     body["choices"][0]["logprobs"] = std::exchange(log_probabilities, nullptr);
+    if (!step.is_null()) {
+      body["step"] = std::exchange(step, nullptr);
+    }
     events += event_of(body);
   }
   exchange_->write(std::move(events));

@@ -47,7 +47,7 @@ class ReplySession : public std::enable_shared_from_this<ReplySession> {
   void wake();
   void drain();
   void take(Choice& choice, int64_t index, ReplyStreamEvent event);
-  void send_deltas(Choice& choice, int64_t index, Json log_probabilities);
+  void send_deltas(Choice& choice, int64_t index, Json log_probabilities, Json step);
   void send_finish(Choice& choice, int64_t index);
   void fail(const ApiError& error);
   void complete();

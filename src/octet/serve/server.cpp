@@ -19,6 +19,7 @@
 #include "octet/base/error.h"
 #include "octet/serve/api_error.h"
 #include "octet/serve/metrics.h"
+#include "octet/serve/page.h"
 #include "octet/serve/reply_form.h"
 #include "octet/serve/reply_session.h"
 #include "octet/serve/text_routes.h"
@@ -151,6 +152,7 @@ class Server::Impl {
 
   void fill_routes() {
     routes_ = {
+        {"/", {"GET", &Impl::page}},
         {"/health", {"GET", &Impl::health}},
         {"/ready", {"GET", &Impl::ready}},
         {"/metrics", {"GET", &Impl::metrics}},
@@ -175,6 +177,7 @@ class Server::Impl {
   // What is asked.
   void handle(const HttpRequest& request, const Exchange& exchange);
   void dispatch(const HttpRequest& request, const Exchange& exchange);
+  void page(const HttpRequest& request, const Exchange& exchange);
   void health(const HttpRequest& request, const Exchange& exchange);
   void ready(const HttpRequest& request, const Exchange& exchange);
   void metrics(const HttpRequest& request, const Exchange& exchange);
@@ -241,7 +244,7 @@ std::optional<HttpReply> Server::Impl::admit(const HttpRequest& head) const {
     reply.status = 204;
     return reply;
   }
-  if (head.path != "/health" && !has_key(head)) {
+  if (head.path != "/health" && head.path != "/" && !has_key(head)) {
     return ApiError(401, "authentication_error", "this server wants one of its API keys")
         .with_code("invalid_api_key")
         .reply();
@@ -337,6 +340,24 @@ bool Server::Impl::control(const HttpRequest& request, const Exchange& exchange)
   }
   exchange->reply(json_reply({{"id", id}, {"status", action}}));
   return true;
+}
+
+/// Open without a key, or nobody could type one in: the page is the same for everybody.
+void Server::Impl::page(const HttpRequest& /*request*/, const Exchange& exchange) {
+  if (built_in_page().empty()) {
+    throw ApiError(
+        404, "not_found_error", "this octet was built without its page: make webui, then make build"
+    );
+  }
+  HttpReply reply;
+  reply.content_type = "text/html; charset=utf-8";
+  reply.headers = {
+      {"Content-Security-Policy",
+       "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src "
+       "'self'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"},
+      {"X-Content-Type-Options", "nosniff"}};
+  reply.body = built_in_page();
+  exchange->reply(std::move(reply));
 }
 
 void Server::Impl::health(const HttpRequest& /*request*/, const Exchange& exchange) {
