@@ -33,6 +33,15 @@ differential_packages() { # what npm installed last is remembered in build/
   fi
 }
 
+web_page() { # its own tests, then the file that the next build puts into octet
+  command -v npm >/dev/null || return 0
+  if [ ! -d webui/node_modules ] || ! cmp -s webui/package-lock.json build/webui.installed; then
+    (cd webui && npm ci --no-audit --no-fund --loglevel=error)
+    cp webui/package-lock.json build/webui.installed
+  fi
+  (cd webui && npm test --silent && npm run build --silent)
+}
+
 stage() {
   echo "== $1"
   case "$1" in
@@ -48,6 +57,7 @@ stage() {
       ;;
     release)
       differential_packages
+      web_page
       build release all -DOCTET_BUILD_TESTS=ON
       run_ctest release
       ;;

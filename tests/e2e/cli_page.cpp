@@ -17,6 +17,9 @@ TEST(Page, WorksInABrowser) {
   if (!std::filesystem::exists("/usr/bin/chromium")) {
     GTEST_SKIP() << "the package chromium is not installed";
   }
+  if (!std::filesystem::exists(OCTET_SOURCE_DIR "/build/webui/index.html")) {
+    GTEST_SKIP() << "octet was built without its page (make webui)";
+  }
   const std::string command = "cd " + shell_quoted(folder) + " && node tests/page_in_browser.mjs " +
                               shell_quoted(OCTET_PROGRAM);
   EXPECT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe): one thread

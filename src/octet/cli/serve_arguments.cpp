@@ -83,7 +83,9 @@ void add_serve(CLI::App& app, ServeArguments& serve) {
       ->check(CLI::Range(0, 65535))
       ->type_name("N")
       ->group(group);
-  app.add_option("--api-key", serve.api_keys, "wanted by every route but /health; repeatable")
+  app.add_option(
+         "--api-key", serve.api_keys, "wanted by every route but /health and the page; repeatable"
+  )
       ->type_name("KEY")
       ->expected(1)
       ->take_all()
