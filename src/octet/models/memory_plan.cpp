@@ -52,10 +52,7 @@ MemoryPlan plan_drafter(
   MemoryPlan plan;
   plan.weights_bytes = loader.weights_bytes();
   plan.cache_bytes = KvCache::bytes_for(
-      kv_layers_of(config),
-      positions + config.block,
-      config.block + kKeptPositions,
-      options.kv_type
+      kv_layers_of(config), positions + config.block, config.block + kKeptPositions, options.kv_type
   );
   // Features of a whole prompt chunk wait for injection.
   const auto features = static_cast<int64_t>(config.taps.size()) * config.hidden;
