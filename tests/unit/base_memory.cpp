@@ -10,6 +10,7 @@
 #include "octet/base/error.h"
 #include "octet/base/page_memory.h"
 #include "octet/base/process_memory.h"
+#include "support/sanitizers.h"
 
 namespace octet {
 namespace {
@@ -56,6 +57,9 @@ TEST(ProcessMemory, FiguresFollowWhatIsTouched) {
 }
 
 TEST(ProcessMemory, LockingLocksOrSaysHowToAllowIt) {
+  if (test::kUnderAddressSanitizer) {
+    GTEST_SKIP() << "AddressSanitizer makes mlock do nothing";
+  }
   ASSERT_EQ(locked_bytes(), 0);
   try {
     lock_process_memory();
