@@ -372,6 +372,26 @@ TEST(HfGemmaConfig, DoubleWideSharedLayers) {
   EXPECT_EQ(metadata.find_integers("gemma4.feed_forward_length"), (Integers{48, 48, 96, 96}));
 }
 
+TEST(HfGemmaConfig, CountsAreCheckedBeforeTheyAreUsed) {
+  const auto message = [](const std::string& shared, const std::string& ffn) {
+    const std::string more =
+        R"("num_hidden_layers":4,"use_double_wide_mlp":true,"num_kv_shared_layers":)" + shared;
+    std::string config = gemma_config(more);
+    config.replace(config.find(":48,"), 4, ":" + ffn + ",");
+    return test::error_message([&] { read_hf_config(parse_json(test::bytes_of(config))); });
+  };
+  EXPECT_EQ(message("3", "48"), "");
+  for (const char* shared : {"4", "-1", "12222222222222222", "-9223372036854775808"}) {
+    EXPECT_THAT(
+        message(shared, "48"),
+        HasSubstr(std::string("'num_kv_shared_layers' is ") + shared + "; expected 0 to 3")
+    );
+  }
+  for (const char* ffn : {"0", "9223372036854775807"}) {
+    EXPECT_THAT(message("0", ffn), HasSubstr(std::string("'intermediate_size' is ") + ffn));
+  }
+}
+
 TEST(HfGemmaConfig, RefusesWhatItCannotCompute) {
   const auto message = [](const std::string& more) {
     return test::error_message([&] { gemma_metadata("\"num_hidden_layers\":4," + more); });

@@ -18,6 +18,16 @@ int64_t required_integer(const JsonValue& object, std::string_view key) {
   return *value;
 }
 
+int64_t within(std::string_view key, int64_t value, int64_t low, int64_t high) {
+  if (value < low || value > high) {
+    throw Error(
+        ErrorKind::kMalformed,
+        fmt::format("{} is {}; expected {} to {}", shown(key), value, low, high)
+    );
+  }
+  return value;
+}
+
 void set_u32_from(Metadata& metadata, const std::string& to, std::string_view key, int64_t value) {
   if (value < 0 || value > std::numeric_limits<uint32_t>::max()) {
     throw Error(

@@ -15,6 +15,9 @@ namespace octet {
 /// Throws Error(kNotFound) naming the key when absent.
 int64_t required_integer(const JsonValue& object, std::string_view key);
 
+/// Returns `value`. Throws Error(kMalformed) naming the key when it lies outside [low, high].
+int64_t within(std::string_view key, int64_t value, int64_t low, int64_t high);
+
 /// A number that the models take as u32. Throws Error(kMalformed) when negative or too large.
 void set_u32_from(Metadata& metadata, const std::string& to, std::string_view key, int64_t value);
 

@@ -3,6 +3,7 @@
 #include "octet/formats/hf_gemma4_config.h"
 
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -133,14 +134,20 @@ std::vector<int64_t> per_layer_numbers(
 }
 
 void set_layers(Metadata& metadata, const JsonValue& text, int64_t layers) {
-  const int64_t shared = text.find_integer("num_kv_shared_layers").value_or(0);
-  const int64_t ffn = required_integer(text, "intermediate_size");
+  // Checked before they are counted with: a file may say anything.
+  const int64_t shared = within(
+      "num_kv_shared_layers", text.find_integer("num_kv_shared_layers").value_or(0), 0, layers - 1
+  );
+  const int64_t ffn = within(
+      "intermediate_size",
+      required_integer(text, "intermediate_size"),
+      1,
+      std::numeric_limits<int32_t>::max()
+  );
   const bool double_wide = text.find_boolean("use_double_wide_mlp").value_or(false);
   std::vector<int64_t> widths(static_cast<size_t>(layers), ffn);
   for (int64_t layer = layers - shared; double_wide && layer < layers; ++layer) {
-    if (layer >= 0) {
-      widths[static_cast<size_t>(layer)] = 2 * ffn;
-    }
+    widths[static_cast<size_t>(layer)] = 2 * ffn;
   }
   const std::vector<int64_t> kv_heads(
       static_cast<size_t>(layers), required_integer(text, "num_key_value_heads")
