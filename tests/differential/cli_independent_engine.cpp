@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "octet/formats/json_value.h"
+#include "support/missing.h"
 #include "support/run_program.h"
 
 namespace octet::test {
@@ -124,11 +125,9 @@ void expect_same_continuations(const TemporaryDirectory& directory, const std::s
       << "near-ties cannot explain so many";
 }
 
-constexpr const char* kNotInstalled = "@node-llama-cpp/linux-x64 is not installed (npm ci in ";
-
 TEST(IndependentEngine, ContinuesPromptsWithTheSameTokens) {
   if (!engine_is_installed()) {
-    GTEST_SKIP() << kNotInstalled << kDirectory << ")";
+    OCTET_NEEDS("@node-llama-cpp/linux-x64 in " << kDirectory);
   }
   const TemporaryDirectory directory;
   expect_same_continuations(directory, kPairTarget);
@@ -136,7 +135,7 @@ TEST(IndependentEngine, ContinuesPromptsWithTheSameTokens) {
 
 TEST(IndependentEngine, ContinuesWithFilesThatWereConvertedAndQuantized) {
   if (!engine_is_installed()) {
-    GTEST_SKIP() << kNotInstalled << kDirectory << ")";
+    OCTET_NEEDS("@node-llama-cpp/linux-x64 in " << kDirectory);
   }
   const TemporaryDirectory directory;
   const std::string folder = directory.file("folder");

@@ -10,6 +10,7 @@
 #include "octet/formats/gguf_reader.h"
 #include "octet/formats/json_value.h"
 #include "support/command_output.h"
+#include "support/missing.h"
 #include "support/random_models.h"
 #include "support/temporary_directory.h"
 #include "support/write_checkpoint.h"
@@ -21,10 +22,10 @@ const std::string kDirectory = OCTET_SOURCE_DIR "/tests/differential";
 
 TEST(NpmGguf, ReadsOurFiles) {
   if (!std::filesystem::exists(kDirectory + "/node_modules/@huggingface/gguf")) {
-    GTEST_SKIP() << "@huggingface/gguf is not installed in " << kDirectory << " (npm install)";
+    OCTET_NEEDS("@huggingface/gguf in " << kDirectory);
   }
   if (test::output_of("node --version 2>/dev/null").empty()) {
-    GTEST_SKIP() << "node is not installed";
+    OCTET_NEEDS("node");
   }
   const test::TemporaryDirectory directory;
   test::DFlashShape shape;

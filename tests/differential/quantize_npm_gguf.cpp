@@ -9,6 +9,7 @@
 #include "octet/formats/json_value.h"
 #include "support/command_output.h"
 #include "support/conversions.h"
+#include "support/missing.h"
 #include "support/random_models.h"
 #include "support/temporary_directory.h"
 #include "support/write_checkpoint.h"
@@ -21,7 +22,7 @@ const std::string kDirectory = OCTET_SOURCE_DIR "/tests/differential";
 TEST(NpmGguf, ReadsConvertedFolders) {
   if (!std::filesystem::exists(kDirectory + "/node_modules/@huggingface/gguf") ||
       output_of("node --version 2>/dev/null").empty()) {
-    GTEST_SKIP() << "node or @huggingface/gguf is not installed in " << kDirectory;
+    OCTET_NEEDS("node, or @huggingface/gguf in " << kDirectory);
   }
   const TemporaryDirectory directory;
   const GemmaShape shape;

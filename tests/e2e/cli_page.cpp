@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/missing.h"
 #include "support/run_program.h"
 
 namespace octet::test {
@@ -12,13 +13,13 @@ namespace {
 TEST(Page, WorksInABrowser) {
   const std::string folder = OCTET_SOURCE_DIR "/webui";
   if (!std::filesystem::exists(folder + "/node_modules/playwright-core")) {
-    GTEST_SKIP() << "playwright-core is not installed in " << folder << " (npm ci)";
+    OCTET_NEEDS("playwright-core in " << folder);
   }
   if (!std::filesystem::exists("/usr/bin/chromium")) {
-    GTEST_SKIP() << "the package chromium is not installed";
+    OCTET_NEEDS("chromium");
   }
   if (!std::filesystem::exists(OCTET_SOURCE_DIR "/build/webui/index.html")) {
-    GTEST_SKIP() << "octet was built without its page (make webui)";
+    OCTET_NEEDS("the page in this build (make webui)");
   }
   const std::string command = "cd " + shell_quoted(folder) + " && node tests/page_in_browser.mjs " +
                               shell_quoted(OCTET_PROGRAM);

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "support/missing.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -131,7 +132,7 @@ bool has_node() {
 
 TEST(Serve, AnIndependentClientFindsWhatItExpects) {
   if (!has_node() || !std::filesystem::exists(kClients + "/node_modules/openai")) {
-    GTEST_SKIP() << "no " << kClients << "/node_modules/openai";
+    OCTET_NEEDS("node, or openai in " << kClients);
   }
   RunningServer server;
   const std::string address = server.address();
@@ -144,7 +145,7 @@ TEST(Serve, AnIndependentClientFindsWhatItExpects) {
 
 TEST(Serve, WithstandsARoughCrowd) {
   if (!has_node()) {
-    GTEST_SKIP() << "no node";
+    OCTET_NEEDS("node");
   }
   RunningServer server({"--parallel", "4", "--queue", "8", "--cache-limit", "64"});
   const std::string address = server.address();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "octet/formats/open_checkpoint.h"
+#include "support/missing.h"
 #include "support/tokenizer_fixtures.h"
 
 namespace octet {
@@ -43,8 +44,7 @@ TEST(TokenizerGolden, TinyVectors) {
 TEST(TokenizerGolden, Gemma4Vectors) {
   const auto tokenizer = test::gemma4_tokenizer();
   if (!tokenizer) {
-    GTEST_SKIP() << "the real vocabulary is not installed: " << test::kGemma3Json
-                 << " is missing (npm ci in tests/differential)";
+    OCTET_NEEDS("the real vocabulary, " << test::kGemma3Json);
   }
   EXPECT_EQ(tokenizer->vocabulary_size(), 262144);
   const test::JsonLines vectors(test::kTextGolden + "gemma4_token_vectors.jsonl");
@@ -58,7 +58,7 @@ TEST(TokenizerGolden, Gemma4Vectors) {
 TEST(TokenizerGolden, Gemma4ControlTokens) {
   const auto tokenizer = test::gemma4_tokenizer();
   if (!tokenizer) {
-    GTEST_SKIP() << "the real vocabulary is not installed: " << test::kGemma3Json << " is missing";
+    OCTET_NEEDS("the real vocabulary, " << test::kGemma3Json);
   }
   int controls = 0;
   for (TokenId id = 0; id < tokenizer->vocabulary_size(); ++id) {
