@@ -102,7 +102,7 @@ std::string bare_json(std::string_view text) {
   return is_json_number(text) ? std::string(text) : fmt::format("\"{}\"", json_escaped(text));
 }
 
-/// The number of "\\uXXXX" at the start of the text.
+/// The number of a \u escape with its four digits at the start of the text.
 std::optional<uint32_t> escaped_unit(std::string_view text) {
   uint32_t code = 0;
   if (text.size() < 6 || !text.starts_with("\\u")) {

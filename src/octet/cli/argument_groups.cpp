@@ -1,5 +1,7 @@
 #include "octet/cli/argument_groups.h"
 
+#include <fmt/format.h>
+
 #include "octet/cli/memory_figures.h"
 
 namespace octet::cli {
@@ -149,6 +151,20 @@ void add_sampling(CLI::App& app, SamplingOptions& sampling) {
       ->expected(1)
       ->take_all()
       ->group(group);
+}
+
+void add_prompts(
+    CLI::App& app, std::string& file, int64_t& limit, int64_t& max_tokens, const std::string& text
+) {
+  app.add_option("--prompts", file, text)->type_name("FILE.jsonl");
+  app.add_option("--limit", limit, "use the first N prompts")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  app.add_option(
+         "-n,--predict", max_tokens, fmt::format("most tokens of a reply (default {})", max_tokens)
+  )
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N");
 }
 
 }  // namespace octet::cli

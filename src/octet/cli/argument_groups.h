@@ -41,6 +41,11 @@ void add_optional(
 
 void add_pair(CLI::App& app, PairOptions& pair);
 void add_sampling(CLI::App& app, SamplingOptions& sampling);
+/// --prompts, --limit and -n: the replies that a command asks for. `text` says what prompts are
+/// for; the present value of `max_tokens` is its default.
+void add_prompts(
+    CLI::App& app, std::string& file, int64_t& limit, int64_t& max_tokens, const std::string& text
+);
 
 void add_serve(CLI::App& app, ServeArguments& serve);
 /// `serve --config FILE`: what the file says joins the arguments, where those do not say it

@@ -186,18 +186,13 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
 
 void add_verify(CLI::App& app, VerifyArguments& verify) {
   add_pair(app, verify.pair);
-  app.add_option(
-         "--prompts",
-         verify.prompts_file,
-         "prompts, one JSON object a line, with \"turns\": [text, ...]"
-  )
-      ->type_name("FILE.jsonl");
-  app.add_option("--limit", verify.limit, "use the first N prompts")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
-  app.add_option("-n,--predict", verify.max_tokens, "most tokens of a reply (default 64)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("N");
+  add_prompts(
+      app,
+      verify.prompts_file,
+      verify.limit,
+      verify.max_tokens,
+      "prompts, one JSON object a line, with \"turns\": [text, ...]"
+  );
   app.add_option("--temp", verify.temperatures, "temperatures to prove (default 0 and 1)")
       ->check(CLI::Range(0.0, 100.0))
       ->type_name("X...");
@@ -313,18 +308,13 @@ void add_draft_head(CLI::App& app, DraftHeadArguments& head) {
 void add_bench_policy(CLI::App& app, PolicyBenchArguments& policy) {
   add_pair(app, policy.pair);
   app.get_option("--draft-model")->required();
-  app.add_option(
-         "--prompts",
-         policy.prompts_file,
-         "prompts, one JSON object a line, with \"turns\": [text, ...]; default: three of octet's"
-  )
-      ->type_name("FILE.jsonl");
-  app.add_option("--limit", policy.limit, "use the first N prompts")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
-  app.add_option("-n,--predict", policy.max_tokens, "most tokens of a reply (default 128)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("N");
+  add_prompts(
+      app,
+      policy.prompts_file,
+      policy.limit,
+      policy.max_tokens,
+      "prompts, one JSON object a line, with \"turns\": [text, ...]; default: three of octet's"
+  );
   app.add_option("--temp", policy.temperature, "temperature (default 0)")
       ->check(CLI::Range(0.0, 100.0))
       ->type_name("X");

@@ -6,6 +6,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "octet/cli/argument_groups.h"
+
 namespace octet::cli {
 namespace {
 
@@ -177,18 +179,13 @@ void add_compare(CLI::App& app, CompareArguments& compare) {
       ->type_name("FILE");
   app.add_option("--target", compare.target, "for drafters: the target that they draft for")
       ->type_name("PATH");
-  app.add_option(
-         "--prompts",
-         compare.prompts_file,
-         "for drafters: prompts, one JSON object a line, with \"turns\": [text, ...]"
-  )
-      ->type_name("FILE.jsonl");
-  app.add_option("--limit", compare.limit, "use the first N prompts")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
-  app.add_option("-n,--predict", compare.max_tokens, "most tokens of a reply (default 128)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("N");
+  add_prompts(
+      app,
+      compare.prompts_file,
+      compare.limit,
+      compare.max_tokens,
+      "for drafters: prompts, one JSON object a line, with \"turns\": [text, ...]"
+  );
   add_chunks(app, compare.chunk_tokens, compare.max_chunks);
   add_threads(app, compare.threads, compare.isa);
   add_threshold(app, "--max-kl", compare.max_kl, "fail when the mean KL divergence is larger");

@@ -8,21 +8,20 @@
 
 #include "octet/base/error.h"
 #include "octet/base/utf8.h"
+#include "octet/grammar/text_cursor.h"
 
 namespace octet {
 namespace {
-
-constexpr int64_t kMaxRepeat = 10'000;
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '_';
 }
 
-class EbnfParser {
+class EbnfParser : private TextCursor {
  public:
   EbnfParser(PatternRules& rules, std::string_view text, const GrammarLimits& limits)
-      : rules_(rules), text_(text), limits_(limits) {}
+      : TextCursor(text), rules_(rules), limits_(limits) {}
 
   int run() {
     if (!is_valid_utf8(text_)) {
@@ -52,13 +51,6 @@ class EbnfParser {
     const auto line =
         1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at_), '\n');
     throw Error(ErrorKind::kMalformed, fmt::format("grammar, line {}: {}", line, what));
-  }
-
-  bool done() const { return at_ >= text_.size(); }
-  bool skip(std::string_view what) {
-    const bool found = text_.substr(at_).starts_with(what);
-    at_ += found ? what.size() : 0;
-    return found;
   }
 
   void skip_space(bool newlines) {
@@ -183,20 +175,9 @@ class EbnfParser {
 
   std::optional<int64_t> number() {
     skip_space(false);
-    const size_t start = at_;
-    int64_t value = 0;
-    while (!done() && text_[at_] >= '0' && text_[at_] <= '9') {
-      value = std::min<int64_t>(value * 10 + (text_[at_++] - '0'), kMaxRepeat + 1);
-    }
-    if (value > kMaxRepeat) {
-      throw Error(
-          ErrorKind::kResourceExhausted,
-          fmt::format("grammar: more than {} repetitions", kMaxRepeat)
-      );
-    }
-    const bool found = at_ > start;
+    const std::optional<int64_t> value = count("grammar");
     skip_space(false);
-    return found ? std::optional<int64_t>(value) : std::nullopt;
+    return value;
   }
 
   void counts(int64_t& min, int64_t& max) {
@@ -309,9 +290,7 @@ class EbnfParser {
   }
 
   PatternRules& rules_;
-  std::string_view text_;
   const GrammarLimits& limits_;
-  size_t at_ = 0;
   std::map<std::string, int, std::less<>> indices_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "octet/base/error.h"
 #include "octet/base/utf8.h"
+#include "octet/grammar/text_cursor.h"
 
 namespace octet {
 namespace {
@@ -16,9 +17,7 @@ const CodeSet kWordCharacters = {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {'_', '_'}}
 const CodeSet kSpaces = {
     {'\t', '\r'}, {' ', ' '}, {0xA0, 0xA0}, {0x2028, 0x2029}, {0xFEFF, 0xFEFF}};
 const CodeSet kLineEnds = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
-constexpr int64_t kMaxRepeat = 10'000;
-
-class RegexParser {
+class RegexParser : private TextCursor {
  public:
   RegexParser(
       std::string_view text,
@@ -26,7 +25,7 @@ class RegexParser {
       const WriteCharacters& write,
       const GrammarLimits& limits
   )
-      : text_(text), match_(match), write_(write), limits_(limits) {}
+      : TextCursor(text), match_(match), write_(write), limits_(limits) {}
 
   PatternPtr run() {
     if (!is_valid_utf8(text_)) {
@@ -50,12 +49,6 @@ class RegexParser {
     );
   }
 
-  bool done() const { return at_ >= text_.size(); }
-  bool skip(std::string_view what) {
-    const bool found = text_.substr(at_).starts_with(what);
-    at_ += found ? what.size() : 0;
-    return found;
-  }
   char32_t next() {
     const Utf8Step step = decode_utf8(text_, at_);
     at_ += static_cast<size_t>(step.length);
@@ -133,28 +126,13 @@ class RegexParser {
     return part;
   }
 
-  std::optional<int64_t> number() {
-    const size_t start = at_;
-    int64_t value = 0;
-    while (!done() && text_[at_] >= '0' && text_[at_] <= '9') {
-      value = std::min<int64_t>(value * 10 + (text_[at_++] - '0'), kMaxRepeat + 1);
-    }
-    if (value > kMaxRepeat) {
-      throw Error(
-          ErrorKind::kResourceExhausted,
-          fmt::format("regular expression: more than {} repetitions", kMaxRepeat)
-      );
-    }
-    return at_ == start ? std::nullopt : std::optional<int64_t>(value);
-  }
-
   bool counts(int64_t& min, int64_t& max) {
     ++at_;
-    const std::optional<int64_t> low = number();
+    const std::optional<int64_t> low = count("regular expression");
     min = low.value_or(0);
     max = min;
     if (skip(",")) {
-      max = number().value_or(kUnbounded);
+      max = count("regular expression").value_or(kUnbounded);
     } else if (!low) {
       return false;
     }
@@ -339,11 +317,9 @@ class RegexParser {
     return one(next());
   }
 
-  std::string_view text_;
   RegexMatch match_;
   const WriteCharacters& write_;
   const GrammarLimits& limits_;
-  size_t at_ = 0;
   bool ended_ = false;  // behind "$"
 };
 

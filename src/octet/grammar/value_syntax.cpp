@@ -90,7 +90,7 @@ class JsonSyntax : public ValueSyntax {
   static PatternPtr line() { return sequence({literal("\n"), repeat(literal(" "), 0, 32)}); }
   static PatternPtr colon() { return sequence({literal(":"), optional(literal(" "))}); }
 
-  /// \uXXXX for all of Unicode: a surrogate only as half of a pair.
+  /// Escapes by \u for all of Unicode: a surrogate only as half of a pair.
   static PatternPtr any_escape() {
     const PatternPtr first_eight =
         characters({{'0', '9'}, {'a', 'c'}, {'A', 'C'}, {'e', 'f'}, {'E', 'F'}});

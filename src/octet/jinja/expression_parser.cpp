@@ -417,14 +417,19 @@ ExpressionPtr ExpressionParser::postfix(ExpressionPtr operand) {
     } else if (skip_operator("[")) {
       operand = subscript(std::move(operand));
     } else if (skip_operator("(")) {
-      auto out = make(ExpressionKind::kCall, location);
-      out->operands.push_back(std::move(operand));
-      out->arguments = arguments();
-      operand = std::move(out);
+      operand = call(std::move(operand), location);
     } else {
       return operand;
     }
   }
+}
+
+/// Behind "(".
+ExpressionPtr ExpressionParser::call(ExpressionPtr callee, Location location) {
+  auto out = make(ExpressionKind::kCall, location);
+  out->operands.push_back(std::move(callee));
+  out->arguments = arguments();
+  return out;
 }
 
 /// Behind "[".
@@ -505,10 +510,7 @@ ExpressionPtr ExpressionParser::filters_and_tests(ExpressionPtr operand) {
     } else if (skip_name("is")) {
       operand = test(std::move(operand));
     } else if (skip_operator("(")) {
-      auto out = make(ExpressionKind::kCall, location);
-      out->operands.push_back(std::move(operand));
-      out->arguments = arguments();
-      operand = std::move(out);
+      operand = call(std::move(operand), location);
     } else {
       return operand;
     }

@@ -86,6 +86,7 @@ class ExpressionParser {
   ExpressionPtr dict();
   ExpressionPtr postfix(ExpressionPtr operand);
   ExpressionPtr filters_and_tests(ExpressionPtr operand);
+  ExpressionPtr call(ExpressionPtr callee, Location location);
   ExpressionPtr subscript(ExpressionPtr operand);
   ExpressionPtr one_filter(ExpressionPtr operand);
   ExpressionPtr test(ExpressionPtr operand);
