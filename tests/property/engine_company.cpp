@@ -17,7 +17,9 @@
 #include "octet/base/error.h"
 #include "octet/engine/engine.h"
 #include "octet/engine/generator.h"
+#include "octet/engine/grammar_constraint.h"
 #include "octet/engine/thinking_budget.h"
+#include "octet/grammar/grammar.h"
 #include "octet/speculation/drafters/no_drafter.h"
 #include "support/random_models.h"
 #include "support/shipped_pair.h"
@@ -220,6 +222,77 @@ TEST(EngineLaws, CancelsLeaveTheOthersAlone) {
         ASSERT_LE(outcome.tokens.size(), plain.tokens.size());
         EXPECT_TRUE(std::equal(outcome.tokens.begin(), outcome.tokens.end(), plain.tokens.begin()));
       }
+    }
+    wait_until_idle(engine);
+  }
+}
+
+/// Free for `characters`, then ambiguous in more ways than a matcher follows: each d is eight texts
+/// of which any may be missing, and so on.
+std::shared_ptr<const Grammar> grammar_that_gives_up(GrammarCompiler& compiler, int characters) {
+  return compiler.ebnf(
+      fmt::format(
+          "root ::= [^~]{{{}}} g [^~]*\n"
+          "g ::= f f f f f f f f f f\n"
+          "f ::= e e e e e e e e\n"
+          "e ::= d d d d d d d d\n"
+          "d ::= o o o o o o o o\n"
+          "o ::= \"a\"?\n",
+          characters
+      ),
+      ThoughtStart::kNone
+  );
+}
+
+/// The tokens that came before the failure, and its message.
+std::pair<std::vector<TokenId>, std::string> failure_of(ReplyStream& stream) {
+  std::vector<TokenId> tokens;
+  for (;;) {
+    ReplyStreamEvent event = stream.next();
+    if (auto* more = std::get_if<ReplyTokens>(&event)) {
+      for (const EmittedToken& token : more->tokens) {
+        tokens.push_back(token.token);
+      }
+    } else if (auto* failed = std::get_if<ReplyFailed>(&event)) {
+      return {tokens, failed->error.what()};
+    } else if (std::holds_alternative<ReplyFinished>(event)) {
+      return {tokens, ""};
+    }
+  }
+}
+
+TEST(EngineLaws, AConstraintThatGivesUpEndsItsOwnReplyAlone) {
+  RandomNumbers random(11);
+  GrammarCompiler compiler(pair().tokenizer);
+  const auto hopeless = grammar_that_gives_up(compiler, 60);
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(6));
+  for (const int draft_max : {0, 7}) {
+    SCOPED_TRACE(draft_max);
+    std::vector<GenerateRequest> requests;
+    std::vector<GenerateResult> plain;
+    for (int i = 0; i < 4; ++i) {
+      requests.push_back(random_request(random));
+      plain.push_back(plain_reply(requests.back()));
+    }
+    EngineRequest doomed = engine_request(request_for(conversation(0, 1, false)));
+    doomed.generate.draft_max = draft_max;
+    doomed.generate.adapt_drafts = false;
+    doomed.generate.max_tokens = 100;
+    const GenerateResult unconstrained = plain_reply(doomed.generate);
+    doomed.constraint = std::make_unique<GrammarConstraint>(hopeless);
+    const auto failing = engine.submit(std::move(doomed));
+    std::vector<std::shared_ptr<ReplyStream>> streams;
+    for (const GenerateRequest& request : requests) {
+      streams.push_back(engine.submit(engine_request(request)));
+    }
+    const auto [tokens, message] = failure_of(*failing);
+    EXPECT_NE(message.find("ambiguous"), std::string::npos) << message;
+    EXPECT_GT(tokens.size(), 3U) << "it speaks until the grammar gives up";
+    ASSERT_LT(tokens.size(), unconstrained.tokens.size());
+    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), unconstrained.tokens.begin()));
+    for (size_t i = 0; i < streams.size(); ++i) {
+      SCOPED_TRACE(i);
+      expect_same(outcome_of(*streams[i]), plain[i]);
     }
     wait_until_idle(engine);
   }

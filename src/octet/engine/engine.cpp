@@ -90,7 +90,7 @@ class Engine::Worker {
   bool fits(const Job& job) const;
   int64_t positions(const Job& job) const;
   int64_t most_bytes(const Job& job) const;
-  void start(std::unique_ptr<Job> job, SlotPool::Lease lease);
+  void start(Job& job, SlotPool::Lease lease);
   void finish(Job& job, FinishReason reason);
   void fail(Job& job, const Error& error);
   void retire(Job& job);
@@ -358,7 +358,7 @@ bool Engine::Worker::fits(const Job& job) const {
 void Engine::Worker::admit() {
   const std::lock_guard lock(mutex_);
   for (auto place = queue_.begin(); place != queue_.end();) {
-    const Job& job = **place;
+    Job& job = **place;
     const auto rivals = std::ranges::count_if(running_, [&](const std::unique_ptr<Job>& other) {
       return other->request.priority >= job.request.priority;
     });
@@ -372,24 +372,29 @@ void Engine::Worker::admit() {
     if (!fits(job)) {
       break;
     }
-    const SlotPool::Lease lease = pool_.acquire(job.request.generate.prompt, positions(job));
-    if (lease.slot == nullptr) {
-      break;
+    try {
+      const SlotPool::Lease lease = pool_.acquire(job.request.generate.prompt, positions(job));
+      if (lease.slot == nullptr) {
+        break;
+      }
+      start(job, lease);
+    } catch (const std::bad_alloc&) {
+      fail(job, Error(ErrorKind::kResourceExhausted, "out of memory; ask for fewer tokens"));
+      place = queue_.erase(place);
+      continue;
     }
-    start(std::move(*place), lease);
-    place = queue_.erase(place);
+    running_.splice(running_.end(), queue_, place++);
   }
   in_the_making_ = std::ssize(running_);
 }
 
-void Engine::Worker::start(std::unique_ptr<Job> job, SlotPool::Lease lease) {
-  job->slot = lease.slot;
-  job->report.queue_ms = job->age_ms(Clock::now());
-  job->run = std::make_unique<ReplyRun>(context_, job->request.generate, *lease.slot, lease.kept);
-  job->report.prompt_tokens = std::ssize(job->request.generate.prompt);
-  job->report.reused_tokens = lease.kept;
-  job->stream->push(ReplyStarted{job->report.prompt_tokens, lease.kept});
-  running_.push_back(std::move(job));
+void Engine::Worker::start(Job& job, SlotPool::Lease lease) {
+  job.slot = lease.slot;
+  job.report.queue_ms = job.age_ms(Clock::now());
+  job.run = std::make_unique<ReplyRun>(context_, job.request.generate, *lease.slot, lease.kept);
+  job.report.prompt_tokens = std::ssize(job.request.generate.prompt);
+  job.report.reused_tokens = lease.kept;
+  job.stream->push(ReplyStarted{job.report.prompt_tokens, lease.kept});
 }
 
 /// The last event. The job may not have been started.
@@ -536,7 +541,6 @@ void Engine::Worker::plan_drafts(const std::vector<Job*>& decoding, int64_t prom
 
 void Engine::Worker::step(const std::vector<Job*>& batch) {
   const Clock::time_point now = Clock::now();
-  std::vector<Sequence*> sequences;
   for (Job* job : batch) {
     if (job->thinking != nullptr) {
       const bool late = job->request.speech_deadline_ms > 0.0 &&
@@ -546,13 +550,20 @@ void Engine::Worker::step(const std::vector<Job*>& batch) {
         job->request.speech_deadline_ms = 0.0;
       }
     }
-    keep_beginnings(*job);
-    sequences.push_back(&job->run->sequence());
   }
   try {
+    std::vector<Sequence*> sequences;
+    for (Job* job : batch) {
+      keep_beginnings(*job);
+      sequences.push_back(&job->run->sequence());
+    }
     const StepReport report = cycle_.step(sequences);
     for (size_t i = 0; i < batch.size(); ++i) {
-      publish(*batch[i], report.sequences[i], report.times);
+      try {
+        publish(*batch[i], report.sequences[i], report.times);
+      } catch (const Error& error) {
+        fail(*batch[i], error);  // its own constraint gave up; the others go on
+      }
     }
     observe(report);
   } catch (const Error& error) {

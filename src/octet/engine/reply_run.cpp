@@ -132,6 +132,9 @@ ReplyRun::~ReplyRun() {
 
 std::vector<EmittedToken> ReplyRun::take(const SequenceStep& step, const StepTimes& times) {
   Sequence& sequence = slot_.sequence;
+  if (sequence.constraint != nullptr && sequence.constraint->failure() != nullptr) {
+    throw Error(*sequence.constraint->failure());
+  }
   std::vector<EmittedToken> emitted;
   std::vector<std::string> pieces = text_.take_pieces();
   OCTET_CHECK(std::ssize(pieces) == step.published);

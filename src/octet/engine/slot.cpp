@@ -49,11 +49,12 @@ void Slot::keep(int64_t length) {
 }
 
 void Slot::copy_prefix(const Slot& from, int64_t length) {
+  sequence.tokens.clear();  // a copy that memory ends half-way claims nothing
+  sequence.cache->copy_prefix(*from.sequence.cache, length);
+  drafter_.copy_prefix(*sequence.draft_state, *from.sequence.draft_state, length);
   sequence.tokens.assign(
       from.sequence.tokens.begin(), from.sequence.tokens.begin() + static_cast<ptrdiff_t>(length)
   );
-  sequence.cache->copy_prefix(*from.sequence.cache, length);
-  drafter_.copy_prefix(*sequence.draft_state, *from.sequence.draft_state, length);
 }
 
 BlockPolicy& Slot::policy(const StepCosts& costs, int most_drafts) {

@@ -45,6 +45,7 @@ class ThinkingBudget : public TokenConstraint {
   void push(TokenId token) override;
   void roll_back(int64_t tokens) override;
   void forced(int64_t most, std::vector<TokenId>& out) const override;
+  const Error* failure() const override { return inner_ != nullptr ? inner_->failure() : nullptr; }
 
  private:
   enum class Part : uint8_t { kOutside, kLabel, kThought };

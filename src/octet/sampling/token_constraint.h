@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "octet/base/error.h"
 #include "octet/base/token.h"
 #include "octet/sampling/sampler.h"
 
@@ -25,6 +26,10 @@ class TokenConstraint {
   /// Appends at most `most` tokens that are the only ones possible from here on, in order. They
   /// make drafts that cost no drafter. Nothing is a right answer.
   virtual void forced(int64_t most, std::vector<TokenId>& out) const = 0;
+  /// Why it cannot say what may come after the tokens pushed so far; null: it can. The sequence
+  /// must then end, and none of the tokens of its last step are good. Never thrown from the calls
+  /// above, which other sequences share a step with.
+  virtual const Error* failure() const { return nullptr; }
 };
 
 }  // namespace octet
