@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "octet/chat/reply_reader.h"
-#include "octet/text/stop_matcher.h"
+#include "octet/chat/speech_filter.h"
 
 namespace octet::serve {
 namespace {
@@ -22,35 +22,6 @@ using Clock = std::chrono::steady_clock;
 bool ends_sentence(std::string_view text) {
   return text.find_first_of(".!?\n") != std::string_view::npos;
 }
-
-/// Holds back what may turn out to be the beginning of a stop string, and drops what is one.
-class SpeechFilter {
- public:
-  explicit SpeechFilter(const std::vector<std::string>& stops)
-      : matcher_(stops.empty() ? nullptr : std::make_shared<const StopStrings>(stops)),
-        filters_(!stops.empty()) {}
-
-  std::string push(std::string text) {
-    if (!filters_) {
-      return text;
-    }
-    held_ += text;
-    matcher_.advance(text);
-    const auto count = static_cast<size_t>(matcher_.publishable_bytes() - released_);
-    std::string out = held_.substr(0, count);
-    held_.erase(0, count);
-    released_ += static_cast<int64_t>(count);
-    return out;
-  }
-
-  std::string finish() { return matcher_.matched() ? std::string() : std::exchange(held_, {}); }
-
- private:
-  StopMatcher matcher_;
-  bool filters_;
-  std::string held_;
-  int64_t released_ = 0;
-};
 
 Json tool_delta(Json call) {
   Json delta = Json::object();
