@@ -322,5 +322,69 @@ TEST(Quantize, NVFP4FolderOpensAndSharesScalesOfFusedWeights) {
   EXPECT_THAT(read_file(folder + "/hf_quant_config.json"), testing::HasSubstr("\"fc\""));
 }
 
+/// What a drafter is calibrated with; few tokens, one thread.
+std::vector<std::string> calibrating(const std::string& text, std::vector<std::string> more) {
+  std::vector<std::string> arguments = {
+      "--calibrate", text, "--target", kPairTarget, "--chunk", "64"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(Quantize, GptqDraftersDependOnTheTextNotOnThreads) {
+  const TemporaryDirectory directory;
+  const std::string text = directory.write(
+      "text",
+      "<|turn>user\nWhat is a river?<turn|>\n<|turn>model\nA river is water that flows.<turn|>\n"
+  );
+  const auto quantize = [&](const std::string& name, std::vector<std::string> more) {
+    std::vector<std::string> arguments = {
+        "quantize", kPairDrafter, directory.file(name), "--type", "NVFP4"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_octet(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return open_checkpoint(directory.file(name));
+  };
+  const auto plain = quantize("plain", {});
+  const auto one = quantize("one", calibrating(text, {"--gptq", "-t", "1"}));
+  const auto two = quantize("two", calibrating(text, {"--gptq", "-t", "2"}));
+  expect_same_tensors(*one, *two);
+  for (const char* name : {"fc.weight", "blk.0.attn_q.weight", "blk.1.ffn_down.weight"}) {
+    EXPECT_EQ(one->at(name).dtype, DType::kNVFP4ModelOpt);
+    EXPECT_EQ(one->at(name).scale, plain->at(name).scale);
+    EXPECT_FALSE(std::ranges::equal(one->at(name).data, plain->at(name).data)) << name;
+  }
+  EXPECT_EQ(*one->metadata.find_string("general.quant_algo"), "W4A16_NVFP4");
+  const auto w4a4 = quantize("w4a4", calibrating(text, {"--activation", "w4a4", "-t", "1"}));
+  EXPECT_EQ(*w4a4->metadata.find_string("general.quant_algo"), "NVFP4");
+  EXPECT_THAT(
+      read_file(directory.file("w4a4/config.json")), testing::HasSubstr("input_activations")
+  );
+  ASSERT_TRUE(w4a4->at("blk.0.attn_q.weight").input_scale.has_value());
+  EXPECT_EQ(
+      w4a4->at("blk.0.attn_q.weight").input_scale, w4a4->at("blk.0.attn_v.weight").input_scale
+  );
+  EXPECT_TRUE(std::ranges::equal(w4a4->at("fc.weight").data, plain->at("fc.weight").data));
+}
+
+TEST(Quantize, CalibrationSaysWhatItLacks) {
+  const TemporaryDirectory directory;
+  const std::string text = directory.write("text", "A river.");
+  const std::string out = directory.file("out");
+  const auto expect_refusal = [&](std::vector<std::string> arguments, const char* reason) {
+    arguments.insert(arguments.begin(), {"quantize", kPairDrafter});
+    const ProgramResult result = run_octet(arguments);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, testing::HasSubstr(reason));
+    EXPECT_FALSE(exists(out));
+  };
+  expect_refusal({out, "--type", "NVFP4", "--gptq"}, "--calibrate");
+  expect_refusal({out, "--type", "NVFP4", "--gptq", "--calibrate", text}, "--target");
+  expect_refusal({out, "--type", "NVFP4", "--calibrate", text}, "add --gptq");
+  expect_refusal({out, "--type", "NVFP4", "--target", kPairTarget}, "leave it out");
+  expect_refusal(
+      {out + ".gguf", "--type", "NVFP4", "--gptq", "--calibrate", text}, "octet convert"
+  );
+}
+
 }  // namespace
 }  // namespace octet::test

@@ -179,6 +179,19 @@ struct ConvertArguments {
   bool quiet = false;
 };
 
+/// Text to collect or calibrate on: files, replies of the target, or both.
+struct CalibrationText {
+  std::vector<std::string> files;
+  int64_t rollouts = 0;  // replies that the target writes itself
+  int64_t rollout_tokens = 512;
+  std::string prompts_file;  // of rollouts; empty: the built-in ones
+  uint64_t seed = 1;
+  int64_t chunk_tokens = 512;
+  int64_t max_chunks = 0;  // 0: all
+
+  bool empty() const { return files.empty() && rollouts == 0; }
+};
+
 struct QuantizeArguments {
   std::string input;
   std::string output;
@@ -188,7 +201,12 @@ struct QuantizeArguments {
   std::vector<std::string> excluded;      // patterns; folders of NVFP4 only
   std::string importance;                 // file; empty: none
   std::string tokenizer;
+  bool gptq = false;
+  bool w4a4 = false;  // calibrate input scales too
+  CalibrationText text;
+  std::string target;  // of a drafter that is calibrated
   int threads = 0;
+  std::string isa;
   bool force = false;
   bool quiet = false;
 };
@@ -196,14 +214,8 @@ struct QuantizeArguments {
 struct ImatrixArguments {
   std::string model;
   std::string output;
-  std::vector<std::string> files;  // text
-  int64_t rollouts = 0;            // replies that the target writes itself
-  int64_t rollout_tokens = 512;
-  std::string prompts_file;  // empty: the built-in ones
-  std::string add_to;        // an importance matrix to add to; empty: none
-  int64_t chunk_tokens = 512;
-  int64_t max_chunks = 0;
-  uint64_t seed = 1;
+  CalibrationText text;
+  std::string add_to;  // an importance matrix to add to; empty: none
   int threads = 0;
   std::string isa;
   bool force = false;

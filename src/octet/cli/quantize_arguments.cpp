@@ -31,6 +31,51 @@ void add_export(CLI::App& app, const char* output_text, auto& arguments) {
   app.add_flag("-q,--quiet", arguments.quiet, "no progress and no summary");
 }
 
+void add_threads(CLI::App& app, int& threads, std::string& isa) {
+  app.add_option("-t,--threads", threads, "threads; 0: all usable CPUs")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N");
+  app.add_option(
+         "--isa", isa, "instruction set: portable, avx2, avx512 ...; default: the best the CPU has"
+  )
+      ->type_name("NAME");
+}
+
+void add_chunks(CLI::App& app, int64_t& tokens, int64_t& most) {
+  app.add_option("--chunk", tokens, "tokens of a chunk, each starts from nothing (default 512)")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 20))
+      ->type_name("N");
+  app.add_option("--chunks", most, "run at most N chunks; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+}
+
+/// Where text to run comes from; `file_flags` names the flag of files.
+void add_calibration_text(CLI::App& app, CalibrationText& text, const std::string& file_flags) {
+  app.add_option(
+         file_flags, text.files, "text to run; control tokens in it count as such; repeatable"
+  )
+      ->expected(1)
+      ->take_all()
+      ->type_name("FILE");
+  app.add_option(
+         "--rollouts", text.rollouts, "let the target write N replies at temperature 1 and run them"
+  )
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  app.add_option("-n,--predict", text.rollout_tokens, "most tokens of a rollout (default 512)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N");
+  app.add_option(
+         "--prompts",
+         text.prompts_file,
+         "prompts of rollouts, one JSON object a line, with \"turns\": [text, ...]"
+  )
+      ->type_name("FILE.jsonl");
+  app.add_option("-s,--seed", text.seed, "seed of the first rollout (default 1)")->type_name("N");
+  add_chunks(app, text.chunk_tokens, text.max_chunks);
+}
+
 }  // namespace
 
 void add_convert(CLI::App& app, ConvertArguments& convert) {
@@ -89,31 +134,29 @@ void add_quantize(CLI::App& app, QuantizeArguments& quantize) {
       ->type_name("PATTERN")
       ->expected(1)
       ->take_all();
-  app.footer("The bytes do not depend on --threads. OUT appears complete or not at all.");
-}
-
-namespace {
-
-void add_threads(CLI::App& app, int& threads, std::string& isa) {
-  app.add_option("-t,--threads", threads, "threads; 0: all usable CPUs")
-      ->check(CLI::Range(0, 1024))
-      ->type_name("N");
+  app.add_flag(
+      "--gptq",
+      quantize.gptq,
+      "NVFP4 into a folder: round layer by layer with errors carried over, as far as the inputs of "
+      "each layer on the calibration text allow; without it to nearest"
+  );
+  app.add_option_function<std::string>(
+         "--activation",
+         [&quantize](const std::string& mode) { quantize.w4a4 = mode == "w4a4"; },
+         "what a folder of NVFP4 is made for: w4a16 (default), or w4a4, which calibrates input "
+         "scales"
+  )
+      ->check(CLI::IsMember({"w4a16", "w4a4"}))
+      ->option_text("w4a16|w4a4");
+  add_calibration_text(app, quantize.text, "--calibrate");
+  app.add_option("--target", quantize.target, "calibrating a drafter: the target it drafts for")
+      ->type_name("PATH");
   app.add_option(
-         "--isa", isa, "instruction set: portable, avx2, avx512 ...; default: the best the CPU has"
+         "--isa", quantize.isa, "instruction set to calibrate with; default: the best the CPU has"
   )
       ->type_name("NAME");
+  app.footer("The bytes do not depend on --threads. OUT appears complete or not at all.");
 }
-
-void add_chunks(CLI::App& app, int64_t& tokens, int64_t& most) {
-  app.add_option("--chunk", tokens, "tokens of a chunk, each starts from nothing (default 512)")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 20))
-      ->type_name("N");
-  app.add_option("--chunks", most, "run at most N chunks; 0: all")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
-}
-
-}  // namespace
 
 void add_imatrix(CLI::App& app, ImatrixArguments& imatrix) {
   app.add_option("-m,--model", imatrix.model, "target: GGUF, .safetensors or a Hugging Face folder")
@@ -122,33 +165,9 @@ void add_imatrix(CLI::App& app, ImatrixArguments& imatrix) {
   app.add_option("-o,--output", imatrix.output, "importance matrix, a GGUF file")
       ->required()
       ->type_name("FILE");
-  app.add_option(
-         "-f,--file", imatrix.files, "text to run; control tokens in it count as such; repeatable"
-  )
-      ->expected(1)
-      ->take_all()
-      ->type_name("FILE");
-  app.add_option(
-         "--rollouts",
-         imatrix.rollouts,
-         "let the target write N replies at temperature 1 and run them"
-  )
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
-  app.add_option("-n,--predict", imatrix.rollout_tokens, "most tokens of a rollout (default 512)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("N");
-  app.add_option(
-         "--prompts",
-         imatrix.prompts_file,
-         "prompts of rollouts, one JSON object a line, with \"turns\": [text, ...]"
-  )
-      ->type_name("FILE.jsonl");
-  app.add_option("-s,--seed", imatrix.seed, "seed of the first rollout (default 1)")
-      ->type_name("N");
+  add_calibration_text(app, imatrix.text, "-f,--file");
   app.add_option("--add-to", imatrix.add_to, "begin with this importance matrix, of either form")
       ->type_name("FILE");
-  add_chunks(app, imatrix.chunk_tokens, imatrix.max_chunks);
   add_threads(app, imatrix.threads, imatrix.isa);
   app.add_flag("--force", imatrix.force, "replace the output if it exists");
   app.add_flag("-q,--quiet", imatrix.quiet, "no progress and no summary");

@@ -1,27 +1,9 @@
 #include "octet/quantize/collect_importance.h"
 
-#include <algorithm>
-
 namespace octet {
 namespace {
 
 constexpr std::string_view kLayerPrefix = "blk.";
-
-/// Runs `tokens` from an empty cache through every layer. Features of the last layer are asked for
-/// because rows that nobody reads stop early.
-void run_chunk(TargetModel& target, std::span<const TokenId> tokens) {
-  const auto cache = target.new_cache(std::ssize(tokens), KvType::kBF16);
-  const int last_layer = static_cast<int>(target.shape().layers) - 1;
-  ForwardRows out;
-  for (int64_t first = 0; first < std::ssize(tokens); first += target.max_rows()) {
-    const int64_t count = std::min(target.max_rows(), std::ssize(tokens) - first);
-    SequenceRows rows;
-    rows.cache = cache.get();
-    rows.tokens = tokens.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
-    rows.feature_rows = count;
-    target.forward({&rows, 1}, {&last_layer, 1}, out);
-  }
-}
 
 }  // namespace
 
@@ -63,8 +45,9 @@ ImportanceMatrix collect_importance(
     const OnChunk& on_chunk
 ) {
   const std::vector<std::vector<TokenId>> chunks = cut_chunks(texts, bos, options, target.shape());
+  const int last_layer = static_cast<int>(target.shape().layers) - 1;
   for (size_t c = 0; c < chunks.size(); ++c) {
-    run_chunk(target, chunks[c]);
+    run_chunk(target, chunks[c], {.last_layer = last_layer});
     if (on_chunk) {
       on_chunk(static_cast<int64_t>(c) + 1, std::ssize(chunks));
     }

@@ -25,7 +25,17 @@ constexpr std::string_view kFused[][3] = {
     {".ffn_gate.weight", ".ffn_up.weight", ".ffn_up.weight"},
 };
 
-/// Names of all weights that share the scale of `name`, itself included.
+/// A BF16 value: ModelOpt casts weights to the type that it exports.
+float largest_exported(std::span<const float> values) {
+  float largest = 0.0F;
+  for (const float value : values) {
+    largest = std::max(largest, std::fabs(bf16_to_f32(f32_to_bf16(value))));
+  }
+  return largest;
+}
+
+}  // namespace
+
 std::vector<std::string> fused_with(const std::string& name) {
   for (const auto& group : kFused) {
     for (const std::string_view suffix : group) {
@@ -41,17 +51,6 @@ std::vector<std::string> fused_with(const std::string& name) {
   }
   return {name};
 }
-
-/// A BF16 value: ModelOpt casts weights to the type that it exports.
-float largest_exported(std::span<const float> values) {
-  float largest = 0.0F;
-  for (const float value : values) {
-    largest = std::max(largest, std::fabs(bf16_to_f32(f32_to_bf16(value))));
-  }
-  return largest;
-}
-
-}  // namespace
 
 float Nvfp4Weights::write(
     const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink
@@ -120,7 +119,7 @@ float Nvfp4Weights::shared_amax(const LogicalTensor& tensor) {
       largest = std::max(largest, amax(*planned.source));
     }
   }
-  return largest;
+  return largest > 0.0F ? largest : 1.0F;
 }
 
 float Nvfp4Weights::round(
@@ -128,7 +127,6 @@ float Nvfp4Weights::round(
 ) {
   const int64_t cols = tensor.cols();
   const float amax = shared_amax(tensor);
-  const float largest = amax > 0.0F ? amax : 1.0F;  // zeros need some scale that is a number
   float global_scale = 0.0F;
   std::vector<float> values(static_cast<size_t>(kPieceRows * cols));
   for (int64_t first = 0; first < tensor.rows(); first += kPieceRows) {
@@ -136,7 +134,7 @@ float Nvfp4Weights::round(
     decode_rows(tensor, first, count, values.data());
     NVFP4ModelOptData data;
     try {
-      data = encode_nvfp4_modelopt(values.data(), count, cols, {.amax = largest, .block_amax = {}});
+      data = encode_nvfp4_modelopt(values.data(), count, cols, {.amax = amax, .block_amax = {}});
     } catch (Error& error) {
       error.add_context("tensor '" + tensor.name + "'");
       throw;

@@ -13,6 +13,9 @@
 
 namespace octet {
 
+/// Names of all weights that share the scales of `name`, itself included.
+std::vector<std::string> fused_with(const std::string& name);
+
 class Nvfp4Weights {
  public:
   /// Which weights of `plan` become NVFP4 decides which share a scale.
@@ -23,10 +26,13 @@ class Nvfp4Weights {
   /// scale. Throws Error(kInvalidArgument) naming the tensor when a value is not finite.
   float write(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
 
+  /// The largest magnitude, as BF16, over all weights that share a global scale with `tensor`; 1
+  /// where all are zero, because zeros need some scale that is a number.
+  float shared_amax(const LogicalTensor& tensor);
+
  private:
   float copy(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
   float round(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
-  float shared_amax(const LogicalTensor& tensor);
   float amax(const LogicalTensor& tensor);
 
   const Checkpoint& source_;

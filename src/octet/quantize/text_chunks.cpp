@@ -42,4 +42,18 @@ std::vector<std::vector<TokenId>> cut_chunks(
   return chunks;
 }
 
+void run_chunk(TargetModel& target, std::span<const TokenId> chunk, const ChunkRun& run) {
+  const auto cache = target.new_cache(std::ssize(chunk), KvType::kBF16);
+  ForwardRows out;
+  for (int64_t first = 0; first < std::ssize(chunk); first += target.max_rows()) {
+    const int64_t count = std::min(target.max_rows(), std::ssize(chunk) - first);
+    SequenceRows rows;
+    rows.cache = cache.get();
+    rows.tokens = chunk.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+    rows.feature_rows = count;
+    rows.logits_rows = run.all_logits ? count : 0;
+    target.forward({&rows, 1}, {&run.last_layer, 1}, out);
+  }
+}
+
 }  // namespace octet

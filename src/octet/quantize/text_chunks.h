@@ -30,4 +30,13 @@ std::vector<std::vector<TokenId>> cut_chunks(
     const TargetShape& shape
 );
 
+/// Which rows of a chunk somebody reads: features of a layer keep all rows going that far.
+struct ChunkRun {
+  int last_layer = 0;       // run at least so far
+  bool all_logits = false;  // and the head over every row
+};
+
+/// Runs a chunk from an empty cache.
+void run_chunk(TargetModel& target, std::span<const TokenId> chunk, const ChunkRun& run);
+
 }  // namespace octet

@@ -9,58 +9,25 @@
 
 #include "octet/base/error.h"
 #include "octet/cli/commands/commands.h"
-#include "octet/cli/prompt_file.h"
+#include "octet/cli/rollouts.h"
 #include "octet/cli/terminal.h"
 #include "octet/cli/text_files.h"
-#include "octet/engine/generator.h"
 #include "octet/formats/open_checkpoint.h"
 #include "octet/models/load_model.h"
 #include "octet/quantize/collect_importance.h"
 #include "octet/quantize/output_place.h"
-#include "octet/speculation/drafters/drafter_list.h"
 #include "octet/text/load_tokenizer.h"
 
 namespace octet::cli {
 namespace {
 
-using Texts = std::vector<std::vector<TokenId>>;
-
-/// Replies that the target writes at temperature 1, prompt and reply together; the begin token is
-/// left to the chunks.
-Texts write_rollouts(
-    const ImatrixArguments& arguments,
-    TargetModel& target,
-    const Tokenizer& tokenizer,
-    Progress& progress
-) {
-  const std::vector<Prompt> prompts =
-      arguments.prompts_file.empty() ? built_in_prompts() : read_prompts(arguments.prompts_file, 0);
-  const auto none = new_drafter("none", target, {});
-  Generator generator(target, *none, tokenizer, {});
-  Texts texts;
-  for (int64_t i = 0; i < arguments.rollouts; ++i) {
-    progress.show(fmt::format("Writing rollout {} of {}", i + 1, arguments.rollouts));
-    const Prompt& prompt = prompts[static_cast<size_t>(i) % prompts.size()];
-    GenerateRequest request;
-    request.prompt = encode_prompt(tokenizer, prompt);
-    request.sampling.temperature = 1.0F;
-    request.sampling.seed = arguments.seed + static_cast<uint64_t>(i);
-    request.max_tokens = arguments.rollout_tokens;
-    const GenerateResult reply = generator.generate(request);
-    std::vector<TokenId> text(request.prompt.begin() + 1, request.prompt.end());
-    text.insert(text.end(), reply.tokens.begin(), reply.tokens.end());
-    texts.push_back(std::move(text));
-  }
-  return texts;
-}
-
 std::vector<std::string> dataset_names(const ImatrixArguments& arguments) {
   std::vector<std::string> names;
-  for (const std::string& path : arguments.files) {
+  for (const std::string& path : arguments.text.files) {
     names.push_back(std::filesystem::path(path).filename().string());
   }
-  if (arguments.rollouts > 0) {
-    names.push_back(fmt::format("{} rollouts", arguments.rollouts));
+  if (arguments.text.rollouts > 0) {
+    names.push_back(fmt::format("{} rollouts", arguments.text.rollouts));
   }
   return names;
 }
@@ -68,7 +35,7 @@ std::vector<std::string> dataset_names(const ImatrixArguments& arguments) {
 }  // namespace
 
 int imatrix(const ImatrixArguments& arguments) {
-  if (arguments.files.empty() && arguments.rollouts == 0) {
+  if (arguments.text.files.empty() && arguments.text.rollouts == 0) {
     throw Error(
         ErrorKind::kInvalidArgument, "nothing to collect from; give text with -f, or --rollouts N"
     );
@@ -91,13 +58,13 @@ int imatrix(const ImatrixArguments& arguments) {
   Progress progress(!arguments.quiet);
   // Rollouts are written by a target of their own: what they multiply is counted once, with the
   // rest.
-  Texts texts;
-  if (arguments.rollouts > 0) {
+  std::vector<std::vector<TokenId>> texts;
+  if (arguments.text.rollouts > 0) {
     const auto ops = make_cpu_ops({.threads = arguments.threads, .isa = arguments.isa});
     const auto writer = load_target(checkpoint, *ops, {});
-    texts = write_rollouts(arguments, *writer, *tokenizer, progress);
+    texts = write_rollouts(arguments.text, *writer, *tokenizer, progress);
   }
-  for (std::vector<TokenId>& text : read_texts(arguments.files, *tokenizer)) {
+  for (std::vector<TokenId>& text : read_texts(arguments.text.files, *tokenizer)) {
     texts.push_back(std::move(text));
   }
   const auto target = load_target(checkpoint, *watching, {});
@@ -106,7 +73,7 @@ int imatrix(const ImatrixArguments& arguments) {
       *watching,
       texts,
       tokenizer->bos(),
-      {arguments.chunk_tokens, arguments.max_chunks},
+      {arguments.text.chunk_tokens, arguments.text.max_chunks},
       [&](int64_t done, int64_t chunks) {
         progress.show(fmt::format("Chunk {} of {}", done, chunks));
       }

@@ -12,6 +12,7 @@
 #include "octet/base/thread_pool.h"
 #include "octet/cli/commands/commands.h"
 #include "octet/cli/export_report.h"
+#include "octet/cli/nvfp4_calibration.h"
 #include "octet/formats/open_checkpoint.h"
 #include "octet/quantize/gguf_export.h"
 #include "octet/quantize/hf_export.h"
@@ -103,6 +104,13 @@ bool exports_modelopt(const QuantizeArguments& arguments, const Recipe& recipe) 
           "--exclude belongs to folders of NVFP4; for GGUF give --tensor 'PATTERN=BF16'"
       );
     }
+    if (arguments.gptq || arguments.w4a4 || !arguments.text.empty()) {
+      throw Error(
+          ErrorKind::kInvalidArgument,
+          "--gptq, --activation w4a4 and text to calibrate on belong to folders of NVFP4; `octet "
+          "convert` makes GGUF from such a folder"
+      );
+    }
     return false;
   }
   if (recipe.base != DType::kNVFP4) {
@@ -136,6 +144,7 @@ int quantize(const QuantizeArguments& arguments) {
   const auto tokenizer_source =
       arguments.tokenizer.empty() ? nullptr : open_checkpoint(arguments.tokenizer);
   require_kind(recipe, *source);
+  const bool calibrate = wants_calibration(arguments, *source);
   CheckpointPlan plan =
       modelopt ? plan_hf_nvfp4(*source, arguments.excluded) : plan_recipe(*source, recipe, rules);
   prepare_output(
@@ -155,6 +164,16 @@ int quantize(const QuantizeArguments& arguments) {
     describe_importance(portable.metadata, arguments.importance, matrix);
   }
   ThreadPool pool(arguments.threads > 0 ? arguments.threads : ThreadPool::usable_cpus());
+  const CheckpointPlan as_planned = plan;  // calibrated, it points to other weights
+  CalibratedWeights calibrated;
+  if (modelopt) {
+    if (calibrate) {
+      calibrated = calibrate_plan(arguments, source, plan, pool);
+    }
+    portable.metadata.set(
+        "general.quant_algo", std::string(arguments.w4a4 ? "NVFP4" : "W4A16_NVFP4")
+    );
+  }
   ExportReport report(
       arguments.quiet ? ExportReport::Speech::kQuiet : ExportReport::Speech::kSpeak
   );
@@ -164,7 +183,7 @@ int quantize(const QuantizeArguments& arguments) {
   } else {
     write_gguf_checkpoint(request, pool, report.on_progress());
   }
-  report.print_summary(plan, arguments.output);
+  report.print_summary(as_planned, arguments.output);
   return 0;
 }
 

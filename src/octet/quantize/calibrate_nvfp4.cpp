@@ -1,0 +1,234 @@
+#include "octet/quantize/calibrate_nvfp4.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "octet/quantize/gptq.h"
+#include "octet/quantize/nvfp4_weights.h"
+#include "octet/tensor/encode.h"
+#include "octet/tensor/nvfp4_activations.h"
+#include "octet/tensor/types/float_formats.h"
+
+namespace octet {
+namespace {
+
+constexpr int64_t kGroup = 16;
+/// Rows of a weight that are decoded and rounded together.
+constexpr int64_t kPieceRows = 512;
+constexpr int64_t kBeforeLayers = -1;
+constexpr std::string_view kLayerPrefix = "blk.";
+
+/// Where in the model a weight is used: its layer, or before or after all of them.
+int64_t layer_of(const std::string& name) {
+  if (!name.starts_with(kLayerPrefix)) {
+    return name == "output.weight" ? kAllLayers : kBeforeLayers;
+  }
+  int64_t layer = 0;
+  std::from_chars(name.data() + kLayerPrefix.size(), name.data() + name.size(), layer);
+  return layer;
+}
+
+std::string part_name(int64_t layer) {
+  return layer == kBeforeLayers ? "fusion"
+         : layer == kAllLayers  ? "head"
+                                : fmt::format("layer {}", layer);
+}
+
+class Calibration {
+ public:
+  Calibration(CheckpointPlan& plan, const CalibrationRequest& request)
+      : request_(request), scales_(request.source, plan, request.pool) {
+    for (PlannedTensor& planned : plan) {
+      const DType from = planned.source->dtype;
+      if (planned.dtype == DType::kNVFP4ModelOpt && from != DType::kNVFP4 &&
+          from != DType::kNVFP4ModelOpt) {
+        parts_[layer_of(planned.source->name)].push_back(&planned);
+      }
+    }
+  }
+
+  CalibratedWeights run() {
+    const auto parts =
+        std::ssize(parts_) * (request_.gptq ? 1 : 0) + (request_.input_scales ? 1 : 0);
+    int64_t done = 0;
+    const auto begin_part = [&](std::string_view name) {
+      if (request_.on_part) {
+        request_.on_part(name, done++, parts);
+      }
+    };
+    if (request_.input_scales) {
+      begin_part("input scales");
+      find_input_scales();
+    }
+    // Shared scales come from the weights as they were, also where others of a group are done.
+    for (const auto& [layer, planned] : parts_) {
+      for (const PlannedTensor* tensor : planned) {
+        amax_[tensor->source->name] = scales_.shared_amax(*tensor->source);
+      }
+    }
+    for (const auto& [layer, planned] : parts_) {
+      if (request_.gptq) {
+        begin_part(part_name(layer));
+        round_part(layer, planned);
+      } else {
+        attach_input_scales(planned);
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void find_input_scales() {
+    request_.ops.watch_largest();
+    request_.run(kAllLayers);
+    const auto largest = request_.ops.take_largest();
+    for (const auto& [layer, planned] : parts_) {
+      for (const PlannedTensor* tensor : planned) {
+        float shared = 0.0F;
+        for (const std::string& name : fused_with(tensor->source->name)) {
+          const auto found = largest.find(name);
+          shared = std::max(shared, found == largest.end() ? 0.0F : found->second);
+        }
+        if (shared > 0.0F && std::isfinite(shared)) {
+          input_scales_[tensor->source->name] = shared / kNvfp4InputRange;
+        }
+      }
+    }
+  }
+
+  std::optional<float> input_scale(const std::string& name) const {
+    const auto found = input_scales_.find(name);
+    return found == input_scales_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void attach_input_scales(const std::vector<PlannedTensor*>& planned) {
+    for (PlannedTensor* tensor : planned) {
+      LogicalTensor& copy = result_.tensors.emplace_back(*tensor->source);
+      copy.input_scale = input_scale(copy.name);
+      tensor->source = &copy;
+      if (!copy.input_scale) {
+        result_.unused.push_back(copy.name);
+      }
+    }
+  }
+
+  void round_part(int64_t layer, const std::vector<PlannedTensor*>& planned) {
+    CalibrationOps::InputScales watched;
+    for (const PlannedTensor* tensor : planned) {
+      watched[tensor->source->name] = input_scale(tensor->source->name);
+    }
+    request_.ops.watch_hessians(std::move(watched));
+    request_.run(std::max<int64_t>(layer, 0));
+    request_.ops.watch_hessians({});
+    for (PlannedTensor* tensor : planned) {
+      const LogicalTensor& weight = *tensor->source;
+      std::vector<double> hessian = request_.ops.take_hessian(weight.name);
+      const bool unused = hessian.empty();
+      if (unused) {  // zeros cannot be inverted: plain rounding, in the scales of its group
+        hessian.resize(static_cast<size_t>(weight.cols() * weight.cols()));
+      }
+      const HessianFactor factor(std::move(hessian), dead_columns(weight), request_.pool);
+      if (factor.is_identity()) {
+        (unused ? result_.unused : result_.indefinite).push_back(weight.name);
+      }
+      tensor->source = &round_weight(weight, factor);
+      request_.source.drop_pages(weight);
+      if (!unused) {
+        request_.ops.replace(*tensor->source);
+      }
+    }
+  }
+
+  /// Rows [first, first + count) as BF16, the type that ModelOpt exports.
+  static std::vector<float> exported_rows(
+      const LogicalTensor& weight, int64_t first, int64_t count
+  ) {
+    std::vector<float> values(static_cast<size_t>(count * weight.cols()));
+    decode_rows(weight, first, count, values.data());
+    for (float& value : values) {
+      value = bf16_to_f32(f32_to_bf16(value));
+    }
+    return values;
+  }
+
+  static std::vector<char> dead_columns(const LogicalTensor& weight) {
+    const auto cols = static_cast<size_t>(weight.cols());
+    std::vector<char> dead(cols, 1);
+    for (int64_t row = 0; row < weight.rows(); ++row) {
+      const std::vector<float> values = exported_rows(weight, row, 1);
+      for (size_t c = 0; c < cols; ++c) {
+        dead[c] = values[c] != 0.0F ? 0 : dead[c];
+      }
+    }
+    return dead;
+  }
+
+  const LogicalTensor& round_weight(const LogicalTensor& weight, const HessianFactor& factor) {
+    const int64_t rows = weight.rows();
+    const int64_t cols = weight.cols();
+    std::vector<std::byte>& codes =
+        result_.storage.emplace_back(static_cast<size_t>(rows * cols / 2));
+    std::vector<std::byte>& scales =
+        result_.storage.emplace_back(static_cast<size_t>(rows * cols / kGroup));
+    LogicalTensor& rounded = result_.tensors.emplace_back();
+    rounded.name = weight.name;
+    rounded.dtype = DType::kNVFP4ModelOpt;
+    rounded.shape = weight.shape;
+    rounded.data = codes;
+    rounded.block_scales = scales;
+    rounded.input_scale = input_scale(weight.name);
+    for (int64_t first = 0; first < rows; first += kPieceRows) {
+      const int64_t count = std::min(kPieceRows, rows - first);
+      const std::vector<float> values = exported_rows(weight, first, count);
+      const std::vector<float> block_amax = largest_of_blocks(values);
+      const NVFP4ModelOptData data = encode_nvfp4_modelopt(
+          values.data(), count, cols, {.amax = amax_.at(weight.name), .block_amax = block_amax}
+      );
+      rounded.scale = data.scale;
+      std::copy(
+          data.block_scales.begin(),
+          data.block_scales.end(),
+          scales.begin() + first * (cols / kGroup)
+      );
+      round_gptq(
+          {values, data.block_scales, data.scale, count, cols},
+          factor,
+          std::span(codes).subspan(
+              static_cast<size_t>(first * cols / 2), static_cast<size_t>(count * cols / 2)
+          ),
+          request_.pool
+      );
+    }
+    return rounded;
+  }
+
+  static std::vector<float> largest_of_blocks(const std::vector<float>& values) {
+    std::vector<float> largest(values.size() / kGroup, 0.0F);
+    for (size_t i = 0; i < values.size(); ++i) {
+      float& block = largest[i / kGroup];
+      block = std::max(block, std::fabs(values[i]));
+    }
+    return largest;
+  }
+
+  const CalibrationRequest& request_;
+  Nvfp4Weights scales_;
+  std::map<int64_t, std::vector<PlannedTensor*>> parts_;  // by layer
+  std::map<std::string, float, std::less<>> amax_;
+  std::map<std::string, float, std::less<>> input_scales_;
+  CalibratedWeights result_;
+};
+
+}  // namespace
+
+CalibratedWeights calibrate_nvfp4(CheckpointPlan& plan, const CalibrationRequest& request) {
+  return Calibration(plan, request).run();
+}
+
+}  // namespace octet
