@@ -1,61 +1,12 @@
 // An independent client, npm `openai`, against a running server with the shipped pair:
 //   node serve_conformance.mjs http://127.0.0.1:PORT KEY
-// Prints one line a check; exit code 1 when any failed.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
+import { ROBOT, TOOLS, base, get, idle, key, post, refused, run } from "./serve_client.mjs";
 
-const [base, key] = process.argv.slice(2);
 const client = new OpenAI({ baseURL: `${base}/v1`, apiKey: key, maxRetries: 0, timeout: 60_000 });
 const model = (await client.models.list()).data[0].id;
 
-const ROBOT = { role: "system", content: "You are Robi, an expressive tabletop companion robot." };
-const TOOLS = [
-  {
-    type: "function",
-    function: {
-      name: "play_animation",
-      description: "Play an expressive head and antenna animation on the robot.",
-      parameters: {
-        type: "object",
-        properties: {
-          animation_name: {
-            type: "string",
-            description: "Name of the animation.",
-            enum: ["happy_nod", "curious_tilt", "scan_room", "wave_antenna", "sad_droop", "little_dance"],
-          },
-          speed: { type: "string", description: "Speed of the animation.", enum: ["slow", "normal", "fast"] },
-        },
-        required: ["animation_name"],
-      },
-    },
-  },
-  {
-    type: "function",
-    function: {
-      name: "look_at",
-      description: "Turn the head of the robot to a direction.",
-      parameters: {
-        type: "object",
-        properties: {
-          direction: {
-            type: "string",
-            description: "Where to look.",
-            enum: ["left", "right", "up", "down", "front"],
-          },
-        },
-        required: ["direction"],
-      },
-    },
-  },
-  {
-    type: "function",
-    function: {
-      name: "describe_view",
-      description: "Describe what the camera sees.",
-      parameters: { type: "object", properties: {}, required: [] },
-    },
-  },
-];
 const QUIET = { chat_template_kwargs: { enable_thinking: false } };
 
 const ask = (text, more = {}) => ({
@@ -95,18 +46,6 @@ async function streamed(request) {
     }
   }
   return reply;
-}
-
-async function refused(status, param, call) {
-  try {
-    await call();
-  } catch (error) {
-    assert.equal(error.status, status, error.message);
-    assert.equal(error.param ?? null, param, error.message);
-    assert.ok(error.type, "no type");
-    return error;
-  }
-  assert.fail(`was not refused with ${status}`);
 }
 
 const checks = {
@@ -444,28 +383,4 @@ const checks = {
   },
 };
 
-const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-const get = (path) => fetch(base + path, { headers });
-const post = (path, body) =>
-  fetch(base + path, { method: "POST", headers, body: typeof body === "string" ? body : JSON.stringify(body) });
-
-async function idle() {
-  for (let i = 0; i < 200; ++i) {
-    const { requests } = await (await get("/props")).json();
-    if (requests.running + requests.waiting === 0) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  assert.fail("a reply goes on that nobody reads");
-}
-
-let failed = 0;
-for (const [name, check] of Object.entries(checks)) {
-  try {
-    await check();
-    console.log(`ok    ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAIL  ${name}: ${error.message}\n${error.stack}`);
-  }
-}
-process.exit(failed === 0 ? 0 : 1);
+await run(checks);

@@ -130,15 +130,20 @@ bool has_node() {
   return std::system("node --version >/dev/null 2>&1") == 0;  // NOLINT(concurrency-mt-unsafe)
 }
 
-TEST(Serve, AnIndependentClientFindsWhatItExpects) {
-  if (!has_node() || !std::filesystem::exists(kClients + "/node_modules/openai")) {
-    OCTET_NEEDS("node, or openai in " << kClients);
+TEST(Serve, IndependentClientsFindWhatTheyExpect) {
+  for (const char* package : {"openai", "@anthropic-ai/sdk", "ajv"}) {
+    if (!has_node() || !std::filesystem::exists(kClients + "/node_modules/" + package)) {
+      OCTET_NEEDS("node, or " << package << " in " << kClients);
+    }
   }
   RunningServer server;
   const std::string address = server.address();
   ASSERT_FALSE(address.empty());
-  const ClientReport report = run_client("serve_conformance.mjs", address);
-  EXPECT_EQ(report.exit_code, 0) << report.text;
+  for (const char* client :
+       {"serve_conformance.mjs", "serve_responses.mjs", "serve_messages.mjs"}) {
+    const ClientReport report = run_client(client, address);
+    EXPECT_EQ(report.exit_code, 0) << client << ":\n" << report.text;
+  }
   EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
   EXPECT_EQ(server.log().find("Finland"), std::string::npos) << "prompts do not belong in logs";
 }

@@ -1,7 +1,6 @@
 // Bodies to engine requests: every field honoured or refused by name, whatever is thrown at it.
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,30 +9,16 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "octet/formats/open_checkpoint.h"
 #include "octet/serve/api_error.h"
 #include "octet/serve/generation_request.h"
 #include "octet/serve/text_routes.h"
-#include "octet/text/load_tokenizer.h"
+#include "support/served_model.h"
 
 namespace octet::serve {
 namespace {
 
 const ServedModel& model() {
-  static const ServedModel served = [] {
-    const auto checkpoint =
-        open_checkpoint(OCTET_SOURCE_DIR "/models/bolt-tiny/bolt-tiny-q8_0.gguf");
-    ServedModel made;
-    made.name = "tiny";
-    made.tokenizer = load_tokenizer(*checkpoint);
-    made.chat_template = std::make_shared<const ChatTemplate>(load_chat_template(*checkpoint));
-    made.grammars = std::make_shared<GrammarCompiler>(made.tokenizer);
-    made.vocabulary = made.tokenizer->vocabulary_size();
-    made.context_length = 512;
-    made.max_drafts = 7;
-    return made;
-  }();
-  return served;
+  return test::served_model();
 }
 
 Json chat_body(const Json& more) {

@@ -22,6 +22,8 @@ class SpeechFilter {
   /// The speech is interrupted by a call, or over: what was held back and is no stop string after
   /// all. Speech behind a call begins anew, because a stop string cannot reach across one.
   std::string finish();
+  /// Index of the stop string that came; -1: none did.
+  int match() const { return matcher_.match(); }
 
  private:
   std::shared_ptr<const StopStrings> strings_;  // null: none

@@ -26,23 +26,55 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kFields 
     {"a stop string", "stop"},
 }};
 
+/// That API has its own set.
+std::string_view anthropic_type(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    default:
+      return status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
+
 }  // namespace
 
-std::string ApiError::body() const {
+ErrorForm error_form_of(std::string_view path) {
+  return path.starts_with("/v1/messages") ? ErrorForm::kAnthropic : ErrorForm::kOpenAI;
+}
+
+std::string ApiError::body(ErrorForm form) const {
   nlohmann::ordered_json error;
+  nlohmann::ordered_json body;
+  if (form == ErrorForm::kAnthropic) {
+    body["type"] = "error";
+    error["type"] = anthropic_type(status_);
+    error["message"] = message_;
+    error["param"] = param_.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(param_);
+    body["error"] = std::move(error);
+    return body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  }
   error["message"] = message_;
   error["type"] = type_;
   error["param"] = param_.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(param_);
   error["code"] = code_.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(code_);
-  nlohmann::ordered_json body;
   body["error"] = std::move(error);
   return body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-HttpReply ApiError::reply() const {
+HttpReply ApiError::reply(ErrorForm form) const {
   HttpReply reply;
   reply.status = status_;
-  reply.body = body();
+  reply.body = body(form);
   if (status_ == 429 || status_ == 503) {
     reply.headers.emplace_back("Retry-After", "1");
   }

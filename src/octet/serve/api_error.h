@@ -1,17 +1,24 @@
-// What a client is told when a request cannot be served: OpenAI's form, with the offending field in
-// `param`. Not for bugs of octet. Invariant: the body is always
-// {"error":{"message","type","param","code"}}, whatever the route.
+// What a client is told when a request cannot be served, with the offending field in `param`, in
+// the form of the API that it speaks. Not for bugs of octet. Invariant: the body is always
+// {"error":{"message","type","param","code"}}; on the routes of messages
+// {"type":"error","error":{"type","message","param"}}.
 #pragma once
 
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "octet/base/error.h"
 #include "octet/serve/http_server.h"
 
 namespace octet::serve {
+
+enum class ErrorForm : uint8_t { kOpenAI, kAnthropic };
+
+/// Of a route.
+ErrorForm error_form_of(std::string_view path);
 
 class ApiError : public std::exception {
  public:
@@ -31,11 +38,16 @@ class ApiError : public std::exception {
     return *this;
   }
   const std::string& code() const { return code_; }
+  /// For a field that the client knows under another name.
+  ApiError& with_param(std::string param) {
+    param_ = std::move(param);
+    return *this;
+  }
 
   /// JSON text of the error object's wrapper, as it also goes into a stream.
-  std::string body() const;
+  std::string body(ErrorForm form) const;
   /// 429 and 503 carry Retry-After.
-  HttpReply reply() const;
+  HttpReply reply(ErrorForm form) const;
 
  private:
   int status_ = 400;

@@ -31,7 +31,8 @@ struct ServedModel {
   int max_drafts = 0;      // 0: there is no drafter
 };
 
-enum class ReplyForm { kChat, kCompletion };
+/// Of chat completions, completions, responses, messages.
+enum class ReplyForm : uint8_t { kChat, kCompletion, kResponse, kMessage };
 
 struct GenerationRequest {
   ReplyForm form = ReplyForm::kChat;
@@ -52,6 +53,7 @@ struct GenerationRequest {
   bool tools_allowed = false;
   bool parallel_tool_calls = true;
   std::shared_ptr<const Grammar> grammar;  // what the reply must be; null: anything
+  std::shared_ptr<const Json> echo;        // fields that the answer repeats; null: none
 
   /// The engine's request for one choice of one prompt; choice i of all uses seed + i.
   EngineRequest engine_request(size_t prompt, int64_t choice) const;

@@ -313,7 +313,9 @@ class HttpServer::Impl {
     bool more = true;
     if (connections_ > options_.max_connections) {
       const std::string sentence = "the server has as many connections as it may; try again";
-      co_await send(stream, options_.refuse(503, sentence), 11, false);
+      // GCC 12 destroys an aggregate twice that is made inside a co_await.
+      const HttpReply refusal = options_.refuse({503, sentence, ""});
+      co_await send(stream, refusal, 11, false);
       more = false;
     }
     while (more && !draining_) {
@@ -333,7 +335,7 @@ class HttpServer::Impl {
     const auto [head_failed, head_bytes] =
         co_await http::async_read_header(stream, buffer, parser, kCoroutine);
     if (head_failed) {
-      co_await refuse_unread(stream, head_failed);
+      co_await refuse_unread(stream, head_failed, decoded_path(parser.get().target()));
       co_return false;
     }
     const unsigned version = parser.get().version();
@@ -357,7 +359,7 @@ class HttpServer::Impl {
     const auto [body_failed, body_bytes] =
         co_await http::async_read(stream, buffer, parser, kCoroutine);
     if (body_failed) {
-      co_await refuse_unread(stream, body_failed);
+      co_await refuse_unread(stream, body_failed, own.path);
       co_return false;
     }
     const bool keep = parser.get().keep_alive();
@@ -373,7 +375,7 @@ class HttpServer::Impl {
     co_return sent&& keep;
   }
 
-  asio::awaitable<void> refuse_unread(Stream& stream, error_code failed) {
+  asio::awaitable<void> refuse_unread(Stream& stream, error_code failed, std::string path) {
     if (failed == http::error::end_of_stream || failed == beast::error::timeout ||
         failed.category() != http::make_error_code(http::error::bad_method).category()) {
       co_return;  // nobody to talk to
@@ -388,7 +390,8 @@ class HttpServer::Impl {
       status = 431;
       sentence = "the headers are larger than allowed";
     }
-    if (co_await send(stream, options_.refuse(status, sentence), 11, false)) {
+    const HttpReply refusal = options_.refuse({status, sentence, path});
+    if (co_await send(stream, refusal, 11, false)) {
       co_await linger(stream);
     }
   }

@@ -33,6 +33,13 @@ struct HttpReply {
   std::string body;
 };
 
+/// Of a request that could not be read.
+struct HttpRefusal {
+  int status = 400;
+  std::string sentence;
+  std::string path;  // empty: not even that was read
+};
+
 /// One request and its answer. All calls but post() belong to its strand.
 class HttpExchange {
  public:
@@ -66,8 +73,8 @@ struct HttpOptions {
   /// Looks at the head before the body is read; an answer refuses the request.
   std::function<std::optional<HttpReply>(const HttpRequest& head)> admit;
   std::function<void(HttpRequest request, std::shared_ptr<HttpExchange> exchange)> handle;
-  /// What a request that never reaches handle() is answered: status and sentence to a reply.
-  std::function<HttpReply(int status, const std::string& sentence)> refuse;
+  /// What a request that never reaches handle() is answered.
+  std::function<HttpReply(const HttpRefusal& refusal)> refuse;
   /// Called with every answer before it is sent, and the head of what it answers.
   std::function<void(const HttpRequest& head, HttpReply& reply)> dress;
   /// SIGINT or SIGTERM, counted from 1.

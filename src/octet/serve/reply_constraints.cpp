@@ -1,6 +1,7 @@
 #include "octet/serve/reply_constraints.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,56 @@ std::shared_ptr<const Grammar> from_sources(
   return found.empty() ? nullptr : found.front();
 }
 
+[[noreturn]] void refuse_choice() {
+  throw ApiError(
+      "tool_choice", "tool_choice expects auto, none, required, a function or allowed_tools"
+  );
+}
+
+/// The name in {"type": "function", "function": {"name"}}.
+std::optional<std::string> function_name(const Json& choice) {
+  const bool named = choice.is_object() && choice.contains("function") &&
+                     choice["function"].is_object() && choice["function"].contains("name") &&
+                     choice["function"]["name"].is_string();
+  return named ? std::optional(choice["function"]["name"].get<std::string>()) : std::nullopt;
+}
+
+void check_tool(const std::string& name, const GenerationRequest& request) {
+  if (std::ranges::find(request.tool_names, name) == request.tool_names.end()) {
+    throw ApiError("tool_choice", fmt::format("there is no tool '{}'", name));
+  }
+}
+
+/// {"type": "allowed_tools", "allowed_tools": {"mode", "tools"}}: the prompt tells of all tools,
+/// and these may be called. Returns the mode.
+std::string allowed_tools(const Json& choice, GenerationRequest& request) {
+  const bool known = choice.is_object() && choice.value("type", Json()) == "allowed_tools" &&
+                     choice.contains("allowed_tools") && choice["allowed_tools"].is_object() &&
+                     choice["allowed_tools"].contains("tools") &&
+                     choice["allowed_tools"]["tools"].is_array();
+  if (!known) {
+    refuse_choice();
+  }
+  const Json& allowed = choice["allowed_tools"];
+  const Json mode = allowed.value("mode", Json("auto"));
+  std::vector<std::string> names;
+  for (const Json& tool : allowed["tools"]) {
+    const auto name = function_name(tool);
+    if (!name) {
+      refuse_choice();
+    }
+    check_tool(*name, request);
+    names.push_back(*name);
+  }
+  if (names.empty() || (mode != "auto" && mode != "required")) {
+    throw ApiError(
+        "tool_choice", "allowed_tools expects the mode auto or required, and at least one tool"
+    );
+  }
+  request.tool_names = std::move(names);
+  return mode.get<std::string>();
+}
+
 }  // namespace
 
 ThoughtStart thought_of(const ChatPrompt& prompt, const ServedModel& model) {
@@ -140,32 +191,25 @@ std::shared_ptr<const Grammar> read_constraint(
 std::string read_tools(RequestFields& fields, const Json* tools, GenerationRequest& request) {
   const Json* choice = fields.find("tool_choice");
   request.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
+  for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
+    request.tool_names.push_back((*tools)[i]["function"]["name"].get<std::string>());
+  }
   std::string chosen = "auto";
   if (choice != nullptr && choice->is_string()) {
     chosen = choice->get<std::string>();
-    if (chosen != "auto" && chosen != "none" && chosen != "required") {
-      throw ApiError("tool_choice", "tool_choice expects auto, none, required or a function");
-    }
+  } else if (const auto name = choice != nullptr ? function_name(*choice) : std::nullopt) {
+    check_tool(*name, request);
+    chosen = "=" + *name;
   } else if (choice != nullptr) {
-    const bool named =
-        choice->is_object() && choice->contains("function") && (*choice)["function"].is_object() &&
-        (*choice)["function"].contains("name") && (*choice)["function"]["name"].is_string();
-    if (!named) {
-      throw ApiError("tool_choice", "tool_choice expects auto, none, required or a function");
-    }
-    chosen = fmt::format("={}", (*choice)["function"]["name"].get<std::string>());
+    chosen = allowed_tools(*choice, request);
+  }
+  if (chosen != "auto" && chosen != "none" && chosen != "required" && !chosen.starts_with('=')) {
+    refuse_choice();
   }
   if (choice != nullptr && chosen != "none" && tools == nullptr) {
     throw ApiError("tool_choice", "tool_choice is given and there are no tools");
   }
   request.tools_allowed = tools != nullptr && chosen != "none";
-  for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
-    request.tool_names.push_back((*tools)[i]["function"]["name"].get<std::string>());
-  }
-  if (chosen.starts_with('=') &&
-      std::ranges::find(request.tool_names, chosen.substr(1)) == request.tool_names.end()) {
-    throw ApiError("tool_choice", fmt::format("there is no tool '{}'", chosen.substr(1)));
-  }
   return chosen;
 }
 
@@ -181,7 +225,10 @@ std::shared_ptr<const Grammar> tool_grammar(
   for (const Json& tool : *demand.tools) {
     const Json& function = tool["function"];
     const auto name = function["name"].get<std::string>();
-    if (named && name != demand.choice.substr(1)) {
+    const bool allowed =
+        named ? name == demand.choice.substr(1)
+              : std::ranges::find(request.tool_names, name) != request.tool_names.end();
+    if (!allowed) {
       continue;
     }
     strict = strict || (function.contains("strict") && function["strict"] == true);
@@ -189,7 +236,8 @@ std::shared_ptr<const Grammar> tool_grammar(
     rules.tools.push_back({name, schema ? &function["parameters"] : nullptr});
   }
   const bool demanded = named || demand.choice == "required";
-  if (!demanded && !strict) {
+  const bool restricted = request.tool_names.size() < demand.tools->size();
+  if (!demanded && !strict && !restricted) {
     return nullptr;  // the model is free, and its calls are read as they come
   }
   rules.use = demanded ? ToolUse::kRequired : ToolUse::kAllowed;

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace octet::serve {
@@ -14,30 +15,6 @@ double rate(int64_t count, double ms) {
 
 double each(int64_t count, double ms) {
   return count > 0 ? ms / static_cast<double>(count) : 0.0;
-}
-
-Json tool_calls_of(const ChoiceText& choice) {
-  Json calls = Json::array();
-  for (const ToolCallText& call : choice.tool_calls) {
-    Json entry = {{"id", call.id}, {"type", "function"}};
-    entry["function"] = {{"name", call.name}, {"arguments", call.arguments}};
-    calls.push_back(std::move(entry));
-  }
-  return calls;
-}
-
-Json message_of(const ChoiceText& choice) {
-  Json message = {{"role", "assistant"}, {"content", choice.content}, {"refusal", nullptr}};
-  if (choice.has_reasoning) {
-    message["reasoning_content"] = choice.reasoning;
-  }
-  if (!choice.tool_calls.empty()) {
-    message["tool_calls"] = tool_calls_of(choice);
-    if (choice.content.empty()) {
-      message["content"] = nullptr;
-    }
-  }
-  return message;
 }
 
 Json bytes_of(std::string_view text) {
@@ -57,7 +34,7 @@ Json entry_of(const Tokenizer& tokenizer, TokenId token, float log_probability) 
   return {{"token", text}, {"logprob", log_probability}, {"bytes", bytes_of(text)}};
 }
 
-Json chat_scores(const Tokenizer& tokenizer, const std::vector<EmittedToken>& tokens) {
+Json chat_scores(const Tokenizer& tokenizer, std::span<const EmittedToken> tokens) {
   Json content = Json::array();
   for (const EmittedToken& token : tokens) {
     Json entry = entry_of(tokenizer, token.token, token.scores->chosen);
@@ -73,7 +50,7 @@ Json chat_scores(const Tokenizer& tokenizer, const std::vector<EmittedToken>& to
   return scores;
 }
 
-Json completion_scores(const Tokenizer& tokenizer, const std::vector<EmittedToken>& tokens) {
+Json completion_scores(const Tokenizer& tokenizer, std::span<const EmittedToken> tokens) {
   Json scores = Json::object();
   for (const char* list : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
     scores[list] = Json::array();
@@ -110,56 +87,6 @@ std::string finish_reason_of(FinishReason reason, bool tool_calls) {
       return "stop";
   }
   return "stop";
-}
-
-Json chunk(const ReplyHead& head) {
-  const bool chat = head.form == ReplyForm::kChat;
-  return {
-      {"id", head.id},
-      {"object", chat ? "chat.completion.chunk" : "text_completion"},
-      {"created", head.created},
-      {"model", head.model},
-      {"system_fingerprint", nullptr},
-      {"choices", Json::array()}};
-}
-
-Json delta_choice(const ReplyHead& head, int64_t index, Json delta) {
-  Json choice = {{"index", index}};
-  if (head.form == ReplyForm::kChat) {
-    choice["delta"] = std::move(delta);
-  } else {
-    choice["text"] = delta.contains("content") ? delta["content"] : Json("");
-  }
-  choice["logprobs"] = nullptr;
-  choice["finish_reason"] = nullptr;
-  return choice;
-}
-
-Json whole(
-    const ReplyHead& head, const Tokenizer& tokenizer, const std::vector<ChoiceText>& choices
-) {
-  Json body = chunk(head);
-  const bool chat = head.form == ReplyForm::kChat;
-  if (chat) {
-    body["object"] = "chat.completion";
-  }
-  for (size_t i = 0; i < choices.size(); ++i) {
-    const ChoiceText& choice = choices[i];
-    Json entry = {{"index", i}};
-    if (chat) {
-      entry["message"] = message_of(choice);
-    } else {
-      entry["text"] = choice.content;
-    }
-    entry["logprobs"] = scores_of(head.form, tokenizer, choice.scored);
-    entry["finish_reason"] = choice.finish_reason;
-    entry["finish_detail"] = choice.finish_detail;
-    body["choices"].push_back(std::move(entry));
-  }
-  body["usage"] = usage_of(choices);
-  body["timings"] = choices.size() == 1 ? timings_of(choices.front()) : Json();
-  body["metrics"] = metrics_of(choices);
-  return body;
 }
 
 Json usage_of(const std::vector<ChoiceText>& choices) {
@@ -248,9 +175,7 @@ Json metrics_of(const std::vector<ChoiceText>& choices) {
       {"speculative_decoding", drafted ? std::move(speculative) : Json()}};
 }
 
-Json scores_of(
-    ReplyForm form, const Tokenizer& tokenizer, const std::vector<EmittedToken>& tokens
-) {
+Json scores_of(ReplyForm form, const Tokenizer& tokenizer, std::span<const EmittedToken> tokens) {
   if (tokens.empty()) {
     return nullptr;
   }
@@ -258,13 +183,14 @@ Json scores_of(
                                   : completion_scores(tokenizer, tokens);
 }
 
-Json step_of(const SequenceStep& step, const StepTimes& times) {
+Json step_of(const ReplyTokens& tokens) {
+  const SequenceStep& step = tokens.step;
   return {
       {"drafted", step.drafted},
       {"accepted", step.accepted},
       {"published", step.published},
-      {"draft_ms", times.draft_ms},
-      {"verify_ms", times.forward_ms + times.verify_ms}};
+      {"draft_ms", tokens.times.draft_ms},
+      {"verify_ms", tokens.times.forward_ms + tokens.times.verify_ms}};
 }
 
 std::string dump(const Json& json) {
@@ -273,6 +199,10 @@ std::string dump(const Json& json) {
 
 std::string event_of(const Json& json) {
   return "data: " + dump(json) + "\n\n";
+}
+
+std::string named_event(std::string_view name, const Json& json) {
+  return fmt::format("event: {}\n{}", name, event_of(json));
 }
 
 }  // namespace octet::serve

@@ -12,6 +12,7 @@
 
 #include "octet/chat/reply_reader.h"
 #include "octet/chat/speech_filter.h"
+#include "octet/serve/reply_form.h"
 
 namespace octet::serve {
 namespace {
@@ -21,13 +22,6 @@ using Clock = std::chrono::steady_clock;
 /// Ends of sentences, as far as a voice that wants to begin needs to know.
 bool ends_sentence(std::string_view text) {
   return text.find_first_of(".!?\n") != std::string_view::npos;
-}
-
-Json tool_delta(Json call) {
-  Json delta = Json::object();
-  delta["tool_calls"] = Json::array();
-  delta["tool_calls"].push_back(std::move(call));
-  return delta;
 }
 
 std::vector<std::string> callable(const GenerationRequest& request) {
@@ -45,7 +39,7 @@ class ReplySession::Choice {
         request_(request),
         id_(std::move(id)),
         speech_(request.generate.stop_strings) {
-    if (request.form == ReplyForm::kChat) {
+    if (request.form != ReplyForm::kCompletion) {
       reader_.emplace(model.tokenizer, callable(request));
     }
   }
@@ -53,8 +47,7 @@ class ReplySession::Choice {
   std::shared_ptr<ReplyStream> stream;
   ChoiceText text;
   bool done = false;
-  bool role_sent = false;
-  Json deltas = Json::array();  // to be sent
+  std::vector<ReplyPiece> pieces;  // to be sent
 
   void start(const std::vector<TokenId>& prompt) {
     if (reader_) {
@@ -87,7 +80,7 @@ class ReplySession::Choice {
       read_.clear();
       reader_->finish(read_);
       take_read();
-      speak_now(speech_.finish());
+      speak(speech_.finish());
     } else {
       speak(finished.rest);
     }
@@ -95,8 +88,11 @@ class ReplySession::Choice {
     text.times = finished.result.times;
     text.thinking_closed = finished.thinking_closed;
     const FinishReason reason = cut_ ? FinishReason::kStopToken : finished.result.finish;
-    text.finish_reason = finish_reason_of(reason, !text.tool_calls.empty());
+    text.finish_reason = finish_reason_of(reason, text.has(ItemKind::kToolCall));
     text.finish_detail = cut_ ? "one_tool_call" : std::string(finish_reason_name(reason));
+    if (reason == FinishReason::kStopString && speech_.match() >= 0) {
+      text.stop_string = request_.generate.stop_strings[static_cast<size_t>(speech_.match())];
+    }
     done = true;
   }
 
@@ -112,31 +108,29 @@ class ReplySession::Choice {
   void take(ReplyDelta& delta) {
     switch (delta.kind) {
       case ReplyDeltaKind::kThinking:
-        text.has_reasoning = true;
-        text.reasoning += delta.text;
-        add({{"reasoning_content", std::move(delta.text)}});
+        add(open(ItemKind::kThought), std::move(delta.text));
         break;
       case ReplyDeltaKind::kThinkingEnd:
         break;
       case ReplyDeltaKind::kSpeech:
-        speak_now(speech_.push(std::move(delta.text)));
+        speak(speech_.push(std::move(delta.text)));
         break;
       case ReplyDeltaKind::kToolCall:
-        speak_now(speech_.finish());
-        text.tool_calls.push_back({fmt::format("call_{}_{}", id_, delta.call), delta.text, ""});
-        add(tool_delta(
-            {{"index", delta.call},
-             {"id", text.tool_calls.back().id},
-             {"type", "function"},
-             {"function", {{"name", delta.text}, {"arguments", ""}}}}
-        ));
+        speak(speech_.finish());
+        text.items.push_back(
+            {ItemKind::kToolCall,
+             "",
+             fmt::format("call_{}_{}", id_, delta.call),
+             std::move(delta.text),
+             delta.call}
+        );
+        add(text.items.size() - 1, "");
         break;
       case ReplyDeltaKind::kToolCallArguments:
-        text.tool_calls.back().arguments += delta.text;
-        add(tool_delta({{"index", delta.call}, {"function", {{"arguments", std::move(delta.text)}}}}
-        ));
+        add(text.items.size() - 1, std::move(delta.text));
         break;
       case ReplyDeltaKind::kToolCallEnd:
+        text.items.back().complete = delta.complete;
         if (!request_.parallel_tool_calls) {
           cut_ = true;  // one is all that was asked for
           stream->cancel();
@@ -145,9 +139,7 @@ class ReplySession::Choice {
     }
   }
 
-  void speak(std::string piece) { speak_now(std::move(piece)); }
-
-  void speak_now(std::string piece) {
+  void speak(std::string piece) {
     if (piece.empty()) {
       return;
     }
@@ -156,30 +148,31 @@ class ReplySession::Choice {
     if (text.first_sentence_ms == 0.0 && ends_sentence(piece)) {
       text.first_sentence_ms = now;
     }
-    text.content += piece;
-    Json delta = Json::object();
-    if (request_.include_steps) {
-      delta["pieces"] = Json::array({Json::array({piece, drafted_})});
-    }
-    delta["content"] = std::move(piece);
-    add(std::move(delta));
+    add(open(ItemKind::kSpeech), std::move(piece));
   }
 
-  /// Neighbouring pieces of one kind become one.
-  void add(Json delta) {
-    if (!deltas.empty()) {
-      Json& last = deltas.back();
-      for (const char* kind : {"content", "reasoning_content"}) {
-        if (last.contains(kind) && delta.contains(kind)) {
-          last[kind].get_ref<std::string&>() += delta[kind].get_ref<const std::string&>();
-          if (delta.contains("pieces")) {
-            last["pieces"].push_back(std::move(delta["pieces"][0]));
-          }
-          return;
-        }
-      }
+  /// The item that goes on, or a new one of the kind.
+  size_t open(ItemKind kind) {
+    if (text.items.empty() || text.items.back().kind != kind) {
+      text.items.emplace_back().kind = kind;
     }
-    deltas.push_back(std::move(delta));
+    return text.items.size() - 1;
+  }
+
+  /// Neighbouring pieces of a thought or of speech become one.
+  void add(size_t item, std::string part) {
+    ReplyItem& whole = text.items[item];
+    whole.text += part;
+    const bool joins =
+        whole.kind != ItemKind::kToolCall && !pieces.empty() && pieces.back().item == item;
+    if (!joins) {
+      pieces.push_back({item, "", {}});
+    }
+    ReplyPiece& piece = pieces.back();
+    piece.text += part;
+    if (request_.include_steps && whole.kind == ItemKind::kSpeech) {
+      piece.origins.emplace_back(std::move(part), drafted_);
+    }
   }
 
   const ServedModel& model_;
@@ -202,7 +195,8 @@ ReplySession::ReplySession(
 )
     : model_(model),
       request_(std::move(request)),
-      head_(std::move(head)),
+      id_(head.id),
+      writer_(make_reply_writer(std::move(head), request_, *model.tokenizer)),
       exchange_(std::move(exchange)),
       on_end_(std::move(on_end)) {}
 
@@ -223,17 +217,17 @@ void ReplySession::start(Engine& engine) {
   if (request_.stream) {
     HttpReply head;
     head.content_type = "text/event-stream";
-    head.headers = {{"Cache-Control", "no-store"}, {"X-Request-Id", head_.id}};
+    head.headers = {{"Cache-Control", "no-store"}, {"X-Request-Id", id_}};
     exchange_->open_stream(std::move(head));
+    send(writer_->open());
   }
 }
 
 void ReplySession::submit(Engine& engine) {
   for (size_t prompt = 0; prompt < request_.prompts.size(); ++prompt) {
     for (int64_t i = 0; i < request_.choices; ++i) {
-      auto choice = std::make_unique<Choice>(
-          model_, request_, fmt::format("{}_{}", head_.id, choices_.size())
-      );
+      auto choice =
+          std::make_unique<Choice>(model_, request_, fmt::format("{}_{}", id_, choices_.size()));
       choice->start(request_.prompts[prompt]);
       try {
         choice->stream =
@@ -290,7 +284,11 @@ void ReplySession::drain() {
 }
 
 void ReplySession::take(Choice& choice, int64_t index, ReplyStreamEvent event) {
-  if (auto* tokens = std::get_if<ReplyTokens>(&event)) {
+  if (const auto* started = std::get_if<ReplyStarted>(&event)) {
+    if (request_.stream) {
+      send(writer_->started(*started));
+    }
+  } else if (auto* tokens = std::get_if<ReplyTokens>(&event)) {
     std::vector<EmittedToken> scored;
     for (EmittedToken& token : tokens->tokens) {
       choice.push(token);
@@ -298,78 +296,46 @@ void ReplySession::take(Choice& choice, int64_t index, ReplyStreamEvent event) {
         scored.push_back(std::move(token));
       }
     }
-    send_deltas(
-        choice,
-        index,
-        scores_of(request_.form, *model_.tokenizer, scored),
-        request_.include_steps ? step_of(tokens->step, tokens->times) : Json()
-    );
+    send_step(choice, index, scored, request_.include_steps ? tokens : nullptr);
     std::ranges::move(scored, std::back_inserter(choice.text.scored));
   } else if (auto* finished = std::get_if<ReplyFinished>(&event)) {
     choice.finish(*finished);
-    send_deltas(choice, index, nullptr, nullptr);
-    send_finish(choice, index);
+    send_step(choice, index, {}, nullptr);
+    if (request_.stream) {
+      send(writer_->finish(index, choice.text));
+    }
   } else if (auto* failed = std::get_if<ReplyFailed>(&event)) {
     const bool memory = failed->error.kind() == ErrorKind::kResourceExhausted;
     fail(ApiError(memory ? 503 : 500, "server_error", failed->error.what()));
   }
 }
 
-void ReplySession::send_deltas(Choice& choice, int64_t index, Json log_probabilities, Json step) {
-  Json deltas = std::exchange(choice.deltas, Json::array());
-  if (!request_.stream ||
-      (deltas.empty() && log_probabilities.is_null() && step.is_null() && choice.role_sent)) {
-    return;
+void ReplySession::send_step(
+    Choice& choice, int64_t index, std::span<const EmittedToken> scored, const ReplyTokens* told
+) {
+  std::vector<ReplyPiece> pieces = std::exchange(choice.pieces, {});
+  if (request_.stream) {
+    send(writer_->step({index, choice.text, std::move(pieces), scored, told}));
   }
-  if (deltas.empty()) {
-    deltas.push_back(Json::object());
-  }
-  std::string events;
-  for (Json& delta : deltas) {
-    if (!choice.role_sent) {
-      Json first = {{"role", "assistant"}, {"content", ""}};
-      first.update(delta);
-      delta = std::move(first);
-      choice.role_sent = true;
-    }
-    Json body = chunk(head_);
-    body["choices"].push_back(delta_choice(head_, index, std::move(delta)));
-    body["choices"][0]["logprobs"] = std::exchange(log_probabilities, nullptr);
-    if (!step.is_null()) {
-      body["step"] = std::exchange(step, nullptr);
-    }
-    events += event_of(body);
-  }
-  exchange_->write(std::move(events));
 }
 
-void ReplySession::send_finish(Choice& choice, int64_t index) {
-  if (!request_.stream) {
-    return;
+void ReplySession::send(std::string events) {
+  if (!events.empty()) {
+    exchange_->write(std::move(events));
   }
-  Json body = chunk(head_);
-  body["choices"].push_back(delta_choice(head_, index, Json::object()));
-  body["choices"][0]["finish_reason"] = choice.text.finish_reason;
-  body["choices"][0]["finish_detail"] = choice.text.finish_detail;
-  if (choice.text.thinking_closed) {
-    body["choices"][0]["thinking_closed_by_budget"] = true;
-  }
-  if (choices_.size() == 1) {
-    body["timings"] = timings_of(choice.text);
-  }
-  exchange_->write(event_of(body));
 }
 
 void ReplySession::fail(const ApiError& error) {
   over_ = true;
   cancel();
   if (request_.stream) {
-    exchange_->write("data: " + error.body() + "\n\ndata: [DONE]\n\n");
+    send(writer_->broken(error));
     exchange_->close();
   } else {
-    exchange_->reply(error.reply());
+    const bool message = request_.form == ReplyForm::kMessage;
+    exchange_->reply(error.reply(message ? ErrorForm::kAnthropic : ErrorForm::kOpenAI));
   }
-  on_end_(head_.id);
+  on_end_(id_);
 }
 
 void ReplySession::complete() {
@@ -379,23 +345,15 @@ void ReplySession::complete() {
     texts.push_back(std::move(choice->text));
   }
   if (request_.stream) {
-    std::string last;
-    if (request_.include_usage) {
-      Json body = chunk(head_);
-      body["usage"] = usage_of(texts);
-      body["timings"] = texts.size() == 1 ? timings_of(texts.front()) : Json();
-      body["metrics"] = metrics_of(texts);
-      last = event_of(body);
-    }
-    exchange_->write(last + "data: [DONE]\n\n");
+    send(writer_->end(texts));
     exchange_->close();
   } else {
     HttpReply reply;
-    reply.headers = {{"X-Request-Id", head_.id}};
-    reply.body = dump(whole(head_, *model_.tokenizer, texts));
+    reply.headers = {{"X-Request-Id", id_}};
+    reply.body = dump(writer_->whole(texts));
     exchange_->reply(std::move(reply));
   }
-  on_end_(head_.id);
+  on_end_(id_);
 }
 
 }  // namespace octet::serve

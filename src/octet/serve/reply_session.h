@@ -1,8 +1,7 @@
 // One generation over HTTP: submits a request's choices to the engine, turns their events into
 // chunks or one whole reply, and cancels when the client is gone. Everything but construction
 // happens on the exchange's strand. Invariants: text leaves as it becomes certain, speech before a
-// tool call that follows it; a stream that was opened ends with [DONE], after an error object if it
-// failed.
+// tool call that follows it; a stream that was opened has an end, after an error if it failed.
 #pragma once
 
 #include <atomic>
@@ -10,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +17,7 @@
 #include "octet/serve/api_error.h"
 #include "octet/serve/generation_request.h"
 #include "octet/serve/http_server.h"
-#include "octet/serve/reply_form.h"
+#include "octet/serve/reply_writer.h"
 
 namespace octet::serve {
 
@@ -47,14 +47,18 @@ class ReplySession : public std::enable_shared_from_this<ReplySession> {
   void wake();
   void drain();
   void take(Choice& choice, int64_t index, ReplyStreamEvent event);
-  void send_deltas(Choice& choice, int64_t index, Json log_probabilities, Json step);
-  void send_finish(Choice& choice, int64_t index);
+  /// Whatever the choice has to say; `told`: the step, if its facts are to be told.
+  void send_step(
+      Choice& choice, int64_t index, std::span<const EmittedToken> scored, const ReplyTokens* told
+  );
+  void send(std::string events);
   void fail(const ApiError& error);
   void complete();
 
   const ServedModel& model_;
   GenerationRequest request_;
-  ReplyHead head_;
+  std::string id_;
+  std::unique_ptr<ReplyWriter> writer_;
   std::shared_ptr<HttpExchange> exchange_;
   std::function<void(const std::string& id)> on_end_;
   std::vector<std::unique_ptr<Choice>> choices_;

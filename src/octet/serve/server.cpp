@@ -18,10 +18,12 @@
 
 #include "octet/base/error.h"
 #include "octet/serve/api_error.h"
+#include "octet/serve/messages_request.h"
 #include "octet/serve/metrics.h"
 #include "octet/serve/page.h"
 #include "octet/serve/reply_form.h"
 #include "octet/serve/reply_session.h"
+#include "octet/serve/responses_request.h"
 #include "octet/serve/text_routes.h"
 
 namespace octet::serve {
@@ -67,9 +69,21 @@ std::string fresh_id(ReplyForm form) {
   static std::atomic<uint64_t> count{std::random_device()()};
   std::random_device device;
   const uint64_t random = (uint64_t{device()} << 32U) | device();
-  return fmt::format(
-      "{}-{:016x}{:x}", form == ReplyForm::kChat ? "chatcmpl" : "cmpl", random, ++count
-  );
+  return fmt::format("{}{:016x}{:x}", id_prefix(form), random, ++count);
+}
+
+/// By the route that it was sent to.
+GenerationRequest read_request(
+    const std::string& path, const Json& body, const ServedModel& model
+) {
+  if (path == "/v1/responses") {
+    return read_responses_request(body, model);
+  }
+  if (path == "/v1/messages") {
+    return read_messages_request(body, model);
+  }
+  return path == "/v1/completions" ? read_completion_request(body, model)
+                                   : read_chat_request(body, model);
 }
 
 int64_t seconds_now() {
@@ -142,9 +156,9 @@ class Server::Impl {
     http.admit = [this](const HttpRequest& head) { return admit(head); };
     http.handle = [this](HttpRequest request, Exchange exchange) { handle(request, exchange); };
     http.dress = [this](const HttpRequest& head, HttpReply& reply) { dress(head, reply); };
-    http.refuse = [](int status, const std::string& sentence) {
-      const char* type = status == 503 ? "unavailable_error" : "invalid_request_error";
-      return ApiError(status, type, sentence).reply();
+    http.refuse = [](const HttpRefusal& refusal) {
+      const char* type = refusal.status == 503 ? "unavailable_error" : "invalid_request_error";
+      return ApiError(refusal.status, type, refusal.sentence).reply(error_form_of(refusal.path));
     };
     http.on_signal = [this](int count) { on_signal(count); };
     return http;
@@ -160,6 +174,9 @@ class Server::Impl {
         {"/v1/models", {"GET", &Impl::models}},
         {"/v1/chat/completions", {"POST", &Impl::generate}},
         {"/v1/completions", {"POST", &Impl::generate}},
+        {"/v1/responses", {"POST", &Impl::generate}},
+        {"/v1/messages", {"POST", &Impl::generate}},
+        {"/v1/messages/count_tokens", {"POST", &Impl::count_tokens}},
         {"/tokenize", {"POST", &Impl::tokenize}},
         {"/detokenize", {"POST", &Impl::detokenize}},
         {"/apply-template", {"POST", &Impl::apply_template}}};
@@ -184,6 +201,9 @@ class Server::Impl {
   void props(const HttpRequest& request, const Exchange& exchange);
   void models(const HttpRequest& request, const Exchange& exchange);
   void generate(const HttpRequest& request, const Exchange& exchange);
+  void count_tokens(const HttpRequest& request, const Exchange& exchange) {
+    exchange->reply(json_reply(count_message_tokens(parse_body(request.body), model_)));
+  }
   void tokenize(const HttpRequest& request, const Exchange& exchange) {
     exchange->reply(json_reply(tokenize_text(parse_body(request.body), model_)));
   }
@@ -237,7 +257,7 @@ std::optional<HttpReply> Server::Impl::admit(const HttpRequest& head) const {
                "permission_error",
                fmt::format("pages of {} may not use this server (--cors-origin)", head.origin)
     )
-        .reply();
+        .reply(error_form_of(head.path));
   }
   if (head.method == "OPTIONS") {
     HttpReply reply;
@@ -247,7 +267,7 @@ std::optional<HttpReply> Server::Impl::admit(const HttpRequest& head) const {
   if (head.path != "/health" && head.path != "/" && !has_key(head)) {
     return ApiError(401, "authentication_error", "this server wants one of its API keys")
         .with_code("invalid_api_key")
-        .reply();
+        .reply(error_form_of(head.path));
   }
   return std::nullopt;
 }
@@ -269,14 +289,15 @@ void Server::Impl::dress(const HttpRequest& head, HttpReply& reply) {
 }
 
 void Server::Impl::handle(const HttpRequest& request, const Exchange& exchange) {
+  const ErrorForm form = error_form_of(request.path);
   try {
     dispatch(request, exchange);
   } catch (const ApiError& error) {
-    exchange->reply(error.reply());
+    exchange->reply(error.reply(form));
   } catch (const Error& error) {
-    exchange->reply(api_error_of(error).reply());
+    exchange->reply(api_error_of(error).reply(form));
   } catch (const std::bad_alloc&) {
-    exchange->reply(ApiError(503, "server_error", "out of memory; send less").reply());
+    exchange->reply(ApiError(503, "server_error", "out of memory; send less").reply(form));
   }
 }
 
@@ -302,7 +323,7 @@ void Server::Impl::dispatch(const HttpRequest& request, const Exchange& exchange
                           "invalid_request_error",
                           fmt::format("{} takes {}", request.path, route->second.method)
     )
-                          .reply();
+                          .reply(error_form_of(request.path));
     reply.headers.emplace_back("Allow", route->second.method);
     exchange->reply(std::move(reply));
     return;
@@ -454,11 +475,8 @@ void Server::Impl::generate(const HttpRequest& request, const Exchange& exchange
     throw ApiError(503, "unavailable_error", "the server is going down");
   }
   const Json body = parse_body(request.body);
-  const bool chat = request.path == "/v1/chat/completions";
-  GenerationRequest wanted =
-      chat ? read_chat_request(body, model_) : read_completion_request(body, model_);
+  GenerationRequest wanted = read_request(request.path, body, model_);
   ReplyHead head;
-  head.form = wanted.form;
   head.id = wanted.request_id.empty() ? fresh_id(wanted.form) : wanted.request_id;
   head.created = seconds_now();
   head.model = model_.name;

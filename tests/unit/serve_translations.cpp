@@ -1,0 +1,161 @@
+// Requests of the other two APIs become the same chat request that says the same.
+
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "octet/serve/api_error.h"
+#include "octet/serve/generation_request.h"
+#include "octet/serve/messages_request.h"
+#include "octet/serve/responses_request.h"
+#include "support/served_model.h"
+
+namespace octet::serve {
+namespace {
+
+using test::served_model;
+
+const Json kParameters = Json::parse(
+    R"({"type": "object", "properties": {"direction": {"type": "string", "enum": ["left", "up"]}}})"
+);
+
+/// A talk with a tool, in chat's form.
+const Json kChat = Json::parse(R"({
+  "messages": [
+    {"role": "system", "content": "You are Robi."},
+    {"role": "user", "content": "Look left."},
+    {"role": "assistant", "content": "I look.", "reasoning_content": "Left it is.",
+     "tool_calls": [{"id": "c1", "type": "function",
+                     "function": {"name": "look_at", "arguments": "{\"direction\":\"left\"}"}}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "done"},
+    {"role": "user", "content": "And now?"}],
+  "reasoning_effort": "none", "seed": 4, "max_tokens": 9, "temperature": 0.5, "stop": ["END"]})");
+
+Json chat_with_tools() {
+  Json body = kChat;
+  body["tools"] = Json::array();
+  body["tools"].push_back({{"type", "function"}});
+  body["tools"][0]["function"] = {
+      {"name", "look_at"}, {"description", "Turns."}, {"parameters", kParameters}};
+  return body;
+}
+
+void expect_same(const GenerationRequest& a, const GenerationRequest& b) {
+  EXPECT_EQ(a.prompts, b.prompts);
+  EXPECT_EQ(a.generate.sampling.seed, b.generate.sampling.seed);
+  EXPECT_EQ(a.generate.sampling.temperature, b.generate.sampling.temperature);
+  EXPECT_EQ(a.generate.max_tokens, b.generate.max_tokens);
+  EXPECT_EQ(a.generate.stop_strings, b.generate.stop_strings);
+  EXPECT_EQ(a.tool_names, b.tool_names);
+  EXPECT_EQ(a.thinking_budget, b.thinking_budget);
+  EXPECT_EQ(a.generate.marks, b.generate.marks);
+}
+
+TEST(ServeTranslations, ResponsesSayWhatChatSays) {
+  Json body = Json::parse(R"({
+    "instructions": "You are Robi.",
+    "input": [
+      {"role": "user", "content": [{"type": "input_text", "text": "Look left."}]},
+      {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Left it is."}]},
+      {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+      {"type": "function_call", "call_id": "c1", "name": "look_at", "arguments": "{\"direction\":\"left\"}"},
+      {"type": "function_call_output", "call_id": "c1", "output": "done"},
+      {"role": "user", "content": "And now?"}],
+    "reasoning": {"effort": "none"}, "seed": 4, "max_output_tokens": 9, "temperature": 0.5, "stop": "END"})"
+  );
+  body["tools"] = Json::array();
+  body["tools"].push_back(
+      {{"type", "function"},
+       {"name", "look_at"},
+       {"description", "Turns."},
+       {"parameters", kParameters}}
+  );
+  const GenerationRequest request = read_responses_request(body, served_model());
+  expect_same(request, read_chat_request(chat_with_tools(), served_model()));
+  EXPECT_EQ(request.form, ReplyForm::kResponse);
+  EXPECT_EQ((*request.echo)["instructions"], "You are Robi.");
+  EXPECT_EQ((*request.echo)["tools"], body["tools"]);
+}
+
+TEST(ServeTranslations, MessagesSayWhatChatSays) {
+  Json body = Json::parse(R"({
+    "system": [{"type": "text", "text": "You are "}, {"type": "text", "text": "Robi."}],
+    "messages": [
+      {"role": "user", "content": "Look left."},
+      {"role": "assistant", "content": [
+        {"type": "thinking", "thinking": "Left it is.", "signature": ""},
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "c1", "name": "look_at", "input": {"direction": "left"}}]},
+      {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "done"}]},
+        {"type": "text", "text": "And now?"}]}],
+    "seed": 4, "max_tokens": 9, "temperature": 0.5, "stop_sequences": ["END"]})");
+  body["tools"] = Json::array();
+  body["tools"].push_back(
+      {{"name", "look_at"}, {"description", "Turns."}, {"input_schema", kParameters}}
+  );
+  const GenerationRequest request = read_messages_request(body, served_model());
+  expect_same(request, read_chat_request(chat_with_tools(), served_model()));
+  EXPECT_EQ(request.form, ReplyForm::kMessage);
+  body.erase("max_tokens");
+  EXPECT_EQ(count_message_tokens(body, served_model())["input_tokens"], request.prompts[0].size());
+}
+
+TEST(ServeTranslations, WhoIsToldToThinkThinks) {
+  const Json messages = Json::array({Json{{"role", "user"}, {"content", "Hello."}}});
+  const auto budget = [&](const Json& more) {
+    Json body = {{"messages", messages}};
+    body.update(more);
+    return read_messages_request(body, served_model()).thinking_budget;
+  };
+  EXPECT_EQ(budget(Json::object()), 0);
+  EXPECT_EQ(budget({{"thinking", {{"type", "disabled"}}}}), 0);
+  EXPECT_EQ(budget({{"thinking", {{"type", "enabled"}, {"budget_tokens", 7}}}}), 7);
+  EXPECT_EQ(budget({{"thinking", {{"type", "adaptive"}}}}), std::nullopt);
+  EXPECT_EQ(
+      budget({{"thinking", {{"type", "adaptive"}}}, {"output_config", {{"effort", "low"}}}}), 128
+  );
+  EXPECT_EQ(budget({{"output_config", {{"effort", "high"}}}}), 0);
+  EXPECT_EQ(budget({{"thinking_token_budget", 5}}), 5);
+}
+
+TEST(ServeTranslations, AllowedToolsAreTheOnlyOnes) {
+  Json body = chat_with_tools();
+  body["tools"].push_back(body["tools"][0]);
+  body["tools"][1]["function"]["name"] = "nod";
+  body["tool_choice"] = Json::parse(
+      R"({"type": "allowed_tools", "allowed_tools":
+          {"mode": "auto", "tools": [{"type": "function", "function": {"name": "nod"}}]}})"
+  );
+  const GenerationRequest request = read_chat_request(body, served_model());
+  EXPECT_EQ(request.tool_names, std::vector<std::string>{"nod"});
+  EXPECT_NE(request.grammar, nullptr);
+  const auto refused = [&](const char* pointer, const Json& value) {
+    Json bad = body;
+    bad["tool_choice"][Json::json_pointer(pointer)] = value;
+    EXPECT_THROW(read_chat_request(bad, served_model()), ApiError) << pointer;
+  };
+  refused("/allowed_tools/mode", "never");
+  refused("/allowed_tools/tools", Json::array());
+  refused("/allowed_tools/tools/0/function/name", "fly");
+  refused("/allowed_tools", 1);
+  refused("/type", "custom");
+}
+
+TEST(ServeTranslations, ErrorsHaveTheFormOfTheirApi) {
+  const ApiError error("messages", "messages are missing");
+  const Json openai = Json::parse(error.body(error_form_of("/v1/responses")));
+  EXPECT_EQ(openai["error"]["param"], "messages");
+  EXPECT_EQ(openai["error"]["code"], nullptr);
+  const Json anthropic = Json::parse(error.body(error_form_of("/v1/messages/count_tokens")));
+  EXPECT_EQ(anthropic["type"], "error");
+  EXPECT_EQ(anthropic["error"]["type"], "invalid_request_error");
+  const ApiError busy(503, "unavailable_error", "later");
+  EXPECT_EQ(Json::parse(busy.body(ErrorForm::kAnthropic))["error"]["type"], "overloaded_error");
+  EXPECT_EQ(busy.reply(ErrorForm::kAnthropic).headers[0].first, "Retry-After");
+}
+
+}  // namespace
+}  // namespace octet::serve
