@@ -110,6 +110,21 @@ const checks = {
       assert.equal(short.choices[0].finish_reason, "length");
     }
   },
+  async "a reply is as long as it must be"() {
+    const free = await chat("What is the capital of Finland?");
+    const least = free.usage.completion_tokens + 9;
+    const stop = free.choices[0].message.content.slice(4, 8);
+    const texts = new Set();
+    for (const speculative of [{ enabled: false }, { policy: "fixed" }]) {
+      const more = { min_tokens: least, stop, speculative };
+      const long = await chat("What is the capital of Finland?", more);
+      assert.ok(long.usage.completion_tokens >= least);
+      assert.ok(long.choices[0].message.content.startsWith(free.choices[0].message.content.slice(0, 8)));
+      texts.add(long.choices[0].message.content);
+      assert.equal((await streamed(ask("What is the capital of Finland?", more))).content, long.choices[0].message.content);
+    }
+    assert.equal(texts.size, 1);
+  },
   async "log-probabilities, drafted or not"() {
     const request = ask("What is a river?", { logprobs: true, top_logprobs: 3, max_tokens: 24 });
     const drafted = await client.chat.completions.create({ ...request, speculative: { policy: "fixed" } });
@@ -217,6 +232,12 @@ const checks = {
     assert.ok(!/thought|<\|/.test(message.content));
     const thoughts = whole.usage.completion_tokens_details.reasoning_tokens;
     assert.ok(thoughts > 0 && thoughts < whole.usage.completion_tokens);
+    const both = await client.chat.completions.create({ ...request, reasoning_key: "both" });
+    assert.equal(both.choices[0].message.reasoning, message.reasoning_content);
+    assert.equal(both.choices[0].message.reasoning_content, message.reasoning_content);
+    const other = await client.chat.completions.create({ ...request, reasoning_key: "reasoning" });
+    assert.equal(other.choices[0].message.reasoning, message.reasoning_content);
+    assert.equal(other.choices[0].message.reasoning_content, undefined);
     const stream = await streamed(request);
     assert.equal(stream.reasoning, message.reasoning_content);
     assert.equal(stream.content, message.content);
@@ -281,7 +302,9 @@ const checks = {
       ["logit_bias", { logit_bias: { 99999999: 1 } }],
       ["messages", { messages: [] }],
       ["mirostat", { mirostat: 2 }],
-      ["min_tokens", { min_tokens: 3 }],
+      ["min_tokens", { min_tokens: 90 }],
+      ["min_tokens", { min_tokens: 3, response_format: { type: "json_object" } }],
+      ["reasoning_key", { reasoning_key: "thoughts" }],
       ["speculative.wrong", { speculative: { wrong: 1 } }],
       ["frobnicate", { frobnicate: 1, strict: true }],
       ["reasoning_effort", { reasoning_effort: "enormous" }],

@@ -112,6 +112,60 @@ TEST(Generator, StopStringsCutTheTextExactly) {
   }
 }
 
+// A target that wants to end at once, and a stop string on both sides of the border: no drafter
+// moves the token from which on both count.
+TEST(Generator, AReplyIsAsLongAsItMustBe) {
+  const std::vector<TokenId> prompt = tokens_of("hello");
+  const TokenId end = tokenizer().stop_ids()[0];
+  const std::vector<TokenId> text = tokens_of("one END two END three");
+  ScriptedTarget wishes_to_end(
+      vocabulary(),
+      [&](std::span<const TokenId> prefix, std::span<float> logits) {
+        const auto at = static_cast<size_t>(std::ssize(prefix) - std::ssize(prompt));
+        std::ranges::fill(logits, 0.0F);
+        logits[static_cast<size_t>(at < text.size() ? text[at] : tokens_of("z").back())] = 8.0F;
+        logits[static_cast<size_t>(end)] = 9.0F;
+      }
+  );
+  Drafters drafters(joined(prompt, joined(text, {end, end})));
+  for (int64_t least = 0; least <= std::ssize(text); ++least) {
+    std::vector<TokenId> tokens;
+    for (const auto& drafter : drafters.all) {
+      Generator generator(wishes_to_end, *drafter, tokenizer(), {1000});
+      GenerateRequest request;
+      request.prompt = prompt;
+      request.min_tokens = least;
+      request.max_tokens = least + 3;
+      const GenerateResult result = generator.generate(request);
+      EXPECT_EQ(std::ssize(result.tokens), least + 1) << drafter->name();
+      EXPECT_EQ(result.finish, FinishReason::kStopToken);
+      EXPECT_EQ(result.tokens.back(), end);
+      tokens = tokens.empty() ? result.tokens : tokens;
+      EXPECT_EQ(result.tokens, tokens) << drafter->name();
+    }
+  }
+  ScriptedTarget target = writer(prompt, text, tokens_of("z").back());
+  for (size_t least = 0; least < text.size(); ++least) {
+    std::string before;
+    std::string behind;
+    for (size_t i = 0; i < text.size(); ++i) {
+      (i < least ? before : behind) += tokenizer().bytes(text[i]);
+    }
+    const bool stops = behind.find("END") != std::string::npos;
+    for (const auto& drafter : drafters.all) {
+      Generator generator(target, *drafter, tokenizer(), {1000});
+      GenerateRequest request;
+      request.prompt = prompt;
+      request.stop_strings = {"END"};
+      request.min_tokens = static_cast<int64_t>(least);
+      request.max_tokens = std::ssize(text);
+      const GenerateResult result = generator.generate(request);
+      EXPECT_EQ(result.text, before + behind.substr(0, behind.find("END"))) << drafter->name();
+      EXPECT_EQ(result.finish, stops ? FinishReason::kStopString : FinishReason::kLength);
+    }
+  }
+}
+
 TEST(Generator, TextHeldBackForAStopStringComesAtTheEnd) {
   const std::vector<TokenId> prompt = tokens_of("a");
   const std::vector<TokenId> text = tokens_of("so EN");

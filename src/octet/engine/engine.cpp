@@ -70,6 +70,7 @@ class Engine::Worker {
   ~Worker();
 
   std::shared_ptr<ReplyStream> submit(EngineRequest request, std::function<void()> on_event);
+  void cut_text(std::vector<TokenId> text, int64_t length);
   void drain();
   bool idle() const;
   void cancel_all();
@@ -85,6 +86,7 @@ class Engine::Worker {
 
   // What happens between two steps:
   void reap();
+  void cut();
   void admit();
   bool worth_waiting(const Job& job) const;
   bool fits(const Job& job) const;
@@ -121,6 +123,7 @@ class Engine::Worker {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   Jobs queue_;
+  std::vector<std::pair<std::vector<TokenId>, int64_t>> cuts_;  // texts and how much of them stays
   bool draining_ = false;
   bool stopping_ = false;
   int64_t in_the_making_ = 0;  // running_.size(), for others
@@ -232,6 +235,15 @@ std::shared_ptr<ReplyStream> Engine::Worker::submit(
   return stream;
 }
 
+void Engine::Worker::cut_text(std::vector<TokenId> text, int64_t length) {
+  OCTET_CHECK(length >= 0 && length <= std::ssize(text));
+  {
+    const std::lock_guard lock(mutex_);
+    cuts_.emplace_back(std::move(text), length);
+  }
+  wake_.notify_all();
+}
+
 void Engine::Worker::drain() {
   const std::lock_guard lock(mutex_);
   draining_ = true;
@@ -263,8 +275,8 @@ void Engine::Worker::loop() {
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      if (running_.empty() && queue_.empty()) {
-        wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      if (running_.empty() && queue_.empty() && cuts_.empty()) {
+        wake_.wait(lock, [this] { return stopping_ || !queue_.empty() || !cuts_.empty(); });
       }
       if (stopping_) {
         break;
@@ -289,6 +301,7 @@ void Engine::Worker::loop() {
 
 bool Engine::Worker::work() {
   reap();
+  cut();
   admit();
   const std::vector<Job*> batch = plan();
   if (!batch.empty()) {
@@ -313,6 +326,17 @@ void Engine::Worker::reap() {
   const std::lock_guard lock(mutex_);
   std::erase_if(queue_, over);
   in_the_making_ = std::ssize(running_);
+}
+
+void Engine::Worker::cut() {
+  std::vector<std::pair<std::vector<TokenId>, int64_t>> cuts;
+  {
+    const std::lock_guard lock(mutex_);
+    cuts.swap(cuts_);
+  }
+  for (const auto& [text, length] : cuts) {
+    pool_.cut(text, length);
+  }
 }
 
 /// Somebody is just now processing a beginning that the job shares: it will be there to copy.
@@ -655,6 +679,10 @@ Engine::~Engine() = default;
 
 std::shared_ptr<ReplyStream> Engine::submit(EngineRequest request, std::function<void()> on_event) {
   return worker_->submit(std::move(request), std::move(on_event));
+}
+
+void Engine::cut_text(std::vector<TokenId> text, int64_t length) {
+  worker_->cut_text(std::move(text), length);
 }
 
 void Engine::drain() {

@@ -106,6 +106,10 @@ class Engine {
       EngineRequest request, std::function<void()> on_event = nullptr
   );
 
+  /// What is kept of `text` (a prompt and its finished reply) is cut to `length`, before the next
+  /// request begins: nothing behind it was ever said. From any thread; returns at once.
+  void cut_text(std::vector<TokenId> text, int64_t length);
+
   /// No new requests; those submitted go on.
   void drain();
   /// Nothing is running or waiting.

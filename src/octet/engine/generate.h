@@ -27,6 +27,8 @@ struct GenerateRequest {
   std::optional<std::vector<TokenId>> stop_tokens;
   std::vector<std::string> stop_strings;
   int64_t max_tokens = 512;  // of the reply, exact
+  /// No end token among the first so many, and stop strings are looked for behind them.
+  int64_t min_tokens = 0;
   int draft_max =
       kMaxDrafts;  // drafts a step, clamped to what the drafter gives; 0: plain decoding
   DraftChoices draft_choices = default_draft_choices();  // for temperature > 0

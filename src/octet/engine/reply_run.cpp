@@ -79,6 +79,13 @@ void check_request(
   if (request.max_tokens < 1) {
     refuse(fmt::format("max_tokens is {}, expected 1 or more", request.max_tokens));
   }
+  if (request.min_tokens < 0 || request.min_tokens > request.max_tokens) {
+    refuse(fmt::format(
+        "min_tokens is {}, expected 0 to {}, which is max_tokens",
+        request.min_tokens,
+        request.max_tokens
+    ));
+  }
   if (request.draft_max < 0) {
     refuse(fmt::format("draft_max is {}, expected 0 or more", request.draft_max));
   }
@@ -89,7 +96,7 @@ void check_request(
 ReplyRun::ReplyRun(
     const ReplyContext& context, const GenerateRequest& request, Slot& slot, int64_t kept
 )
-    : slot_(slot), text_(context.tokenizer, stop_strings_of(request)) {
+    : slot_(slot), text_(context.tokenizer, stop_strings_of(request), request.min_tokens) {
   OCTET_CHECK(slot.sequence.cache->length() == kept);
   Sequence& sequence = slot.sequence;
   result_.prompt_tokens = std::ssize(request.prompt);
@@ -109,12 +116,16 @@ ReplyRun::ReplyRun(
           ? &slot.policy(context.costs, std::min(request.draft_max, context.drafter.max_drafts()))
           : nullptr;
   sequence.draft_choices = request.draft_choices;
-  sequence.constraint = request.constraint;
   sequence.scores = request.scores;
   sequence.marks = request.marks;
   sequence.stop_tokens = request.stop_tokens.value_or(
       std::vector<TokenId>(context.tokenizer.stop_ids().begin(), context.tokenizer.stop_ids().end())
   );
+  sequence.constraint = request.constraint;
+  if (request.min_tokens > 0) {
+    minimum_.emplace(request.min_tokens, sequence.stop_tokens, request.constraint);
+    sequence.constraint = &*minimum_;
+  }
   sequence.max_tokens = request.max_tokens;
   sequence.stop_watch = &text_;
   sequence.cancelled = request.cancelled;

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "octet/engine/generate.h"
+#include "octet/engine/minimum_length.h"
 #include "octet/engine/reply_text.h"
 #include "octet/engine/slot.h"
 #include "octet/models/target_model.h"
@@ -58,6 +60,7 @@ class ReplyRun {
  private:
   Slot& slot_;
   ReplyText text_;
+  std::optional<MinimumLength> minimum_;  // asked for
   GenerateResult result_;
 };
 

@@ -4,10 +4,18 @@
 
 namespace octet {
 
-ReplyText::ReplyText(const Tokenizer& tokenizer, std::shared_ptr<const StopStrings> stop_strings)
-    : tokenizer_(tokenizer), matcher_(std::move(stop_strings)) {}
+ReplyText::ReplyText(
+    const Tokenizer& tokenizer, std::shared_ptr<const StopStrings> stop_strings, int64_t unwatched
+)
+    : tokenizer_(tokenizer), matcher_(std::move(stop_strings)), unwatched_(unwatched) {}
 
 bool ReplyText::push(TokenId token, bool end) {
+  if (unwatched_ > 0) {
+    --unwatched_;
+    const bool spells = !end && token < tokenizer_.vocabulary_size();
+    pieces_.push_back(spells ? decoder_.push(tokenizer_.bytes(token)) : std::string());
+    return false;
+  }
   // Rows that pad the model's vocabulary beyond the tokenizer's spell nothing.
   if (!end && token < tokenizer_.vocabulary_size()) {
     const std::string_view bytes = tokenizer_.bytes(token);

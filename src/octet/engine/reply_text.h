@@ -17,7 +17,12 @@ namespace octet {
 
 class ReplyText : public StopWatch {
  public:
-  ReplyText(const Tokenizer& tokenizer, std::shared_ptr<const StopStrings> stop_strings);
+  /// Stop strings count behind the first `unwatched` tokens.
+  ReplyText(
+      const Tokenizer& tokenizer,
+      std::shared_ptr<const StopStrings> stop_strings,
+      int64_t unwatched = 0
+  );
 
   bool push(TokenId token, bool end) override;
 
@@ -33,6 +38,7 @@ class ReplyText : public StopWatch {
 
   const Tokenizer& tokenizer_;
   StopMatcher matcher_;
+  int64_t unwatched_;  // tokens still to come
   StreamDecoder decoder_;
   std::string held_;      // bytes seen, not released
   int64_t released_ = 0;  // bytes

@@ -95,6 +95,18 @@ void SlotPool::pin(Slot& slot) {
   entry_of(slot).use = Use::kPinned;
 }
 
+void SlotPool::cut(std::span<const TokenId> text, int64_t length) {
+  const std::span<const TokenId> kept = text.first(static_cast<size_t>(length));
+  for (Entry& entry : entries_) {
+    Slot& slot = *entry.slot;
+    const int64_t own = slot.sequence.length();
+    if (entry.use == Use::kIdle && own > length &&
+        common_prefix(slot.sequence.tokens, text) == own) {
+      slot.keep(slot.can_return_to(length) ? length : slot.reusable(kept));
+    }
+  }
+}
+
 bool SlotPool::keep_copy(const Slot& from, int64_t length) {
   const std::span<const TokenId> prefix(from.sequence.tokens.data(), static_cast<size_t>(length));
   for (const Entry& entry : entries_) {

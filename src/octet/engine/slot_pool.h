@@ -37,6 +37,10 @@ class SlotPool {
   /// Released, and never evicted.
   void pin(Slot& slot);
 
+  /// Idle texts that are beginnings of `text` and longer than `length` are cut to it, or as close
+  /// below it as their caches can return to.
+  void cut(std::span<const TokenId> text, int64_t length);
+
   /// Keeps a copy of the slot's first `length` positions as a slot of its own, unless one that can
   /// return there exists. Returns whether there is one now.
   bool keep_copy(const Slot& from, int64_t length);

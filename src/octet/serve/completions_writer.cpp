@@ -1,5 +1,6 @@
 // Chat completions and completions: OpenAI's objects with what other servers add.
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -44,6 +45,9 @@ class CompletionsWriter final : public ReplyWriter {
     std::vector<Json> deltas;
     for (ReplyPiece& piece : step.pieces) {
       deltas.push_back(delta_of(state, step.text, std::move(piece)));
+    }
+    if (!step.clauses.empty()) {
+      add_clauses(step.clauses, deltas);
     }
     Json scores = scores_of(request_.form, tokenizer_, step.scored);
     Json told = step.told != nullptr ? step_of(*step.told) : Json();
@@ -140,12 +144,16 @@ class CompletionsWriter final : public ReplyWriter {
     return choice;
   }
 
-  static Json delta_of(State& state, const ChoiceText& text, ReplyPiece piece) {
+  Json delta_of(State& state, const ChoiceText& text, ReplyPiece piece) const {
     const ReplyItem& item = text.items[piece.item];
     const bool first = piece.item >= state.items;
     state.items = piece.item + 1;
     if (item.kind == ItemKind::kThought) {
-      return {{"reasoning_content", std::move(piece.text)}};
+      Json delta = Json::object();
+      for (const std::string& key : request_.reasoning_keys) {
+        delta[key] = piece.text;
+      }
+      return delta;
     }
     if (item.kind == ItemKind::kSpeech) {
       Json delta = Json::object();
@@ -165,11 +173,28 @@ class CompletionsWriter final : public ReplyWriter {
     return tool_delta(std::move(call));
   }
 
-  static Json message_of(const ChoiceText& choice) {
+  /// With the last of the speech that they are of; before a call that follows it.
+  static void add_clauses(const std::vector<SpeechClause>& clauses, std::vector<Json>& deltas) {
+    auto said = std::find_if(deltas.rbegin(), deltas.rend(), [](const Json& delta) {
+      return delta.contains("content");
+    });
+    if (said == deltas.rend()) {
+      deltas.insert(deltas.begin(), Json::object());
+      said = std::prev(deltas.rend());
+    }
+    Json& list = (*said)["clauses"];
+    for (const SpeechClause& clause : clauses) {
+      list.push_back({{"text", clause.text}, {"start", clause.start}, {"end", clause.end}});
+    }
+  }
+
+  Json message_of(const ChoiceText& choice) const {
     Json message = {{"role", "assistant"}, {"content", choice.joined(ItemKind::kSpeech)}};
     message["refusal"] = nullptr;
     if (choice.has(ItemKind::kThought)) {
-      message["reasoning_content"] = choice.joined(ItemKind::kThought);
+      for (const std::string& key : request_.reasoning_keys) {
+        message[key] = choice.joined(ItemKind::kThought);
+      }
     }
     if (choice.has(ItemKind::kToolCall)) {
       message["tool_calls"] = tool_calls_of(choice);

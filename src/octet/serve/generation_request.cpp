@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "octet/base/error.h"
+#include "octet/chat/speech_clauses.h"
 #include "octet/engine/grammar_constraint.h"
 #include "octet/serve/api_error.h"
 #include "octet/serve/reply_constraints.h"
@@ -198,7 +199,19 @@ void check_request_id(const std::string& id) {
   }
 }
 
-/// Fields of both forms but the prompt. `longest`: tokens of the longest prompt.
+std::vector<std::string> read_reasoning_keys(RequestFields& fields) {
+  const std::string key = fields.text("reasoning_key", 32).value_or("reasoning_content");
+  if (key == "both") {
+    return {"reasoning_content", "reasoning"};
+  }
+  if (key != "reasoning_content" && key != "reasoning") {
+    throw ApiError("reasoning_key", "reasoning_key expects reasoning_content, reasoning or both");
+  }
+  return {key};
+}
+
+/// Fields of both forms but the prompt. The grammar is read before. `longest`: tokens of the
+/// longest prompt.
 void read_common(
     RequestFields& fields, const ServedModel& model, int64_t longest, GenerationRequest& request
 ) {
@@ -215,6 +228,20 @@ void read_common(
   const int64_t room = std::max<int64_t>(1, model.context_length - longest);
   const int64_t usual = model.max_tokens > 0 ? model.max_tokens : room;
   generate.max_tokens = std::min(room, new_limit.value_or(old_limit.value_or(usual)));
+  generate.min_tokens = fields.integer("min_tokens", 0, int64_t{1} << 30).value_or(0);
+  if (generate.min_tokens > generate.max_tokens) {
+    throw ApiError(
+        "min_tokens",
+        fmt::format(
+            "min_tokens is {} and the reply may have {} tokens",
+            generate.min_tokens,
+            generate.max_tokens
+        )
+    );
+  }
+  if (generate.min_tokens > 0 && request.grammar != nullptr) {
+    throw ApiError("min_tokens", "min_tokens and a format of the reply exclude each other");
+  }
   request.choices = fields.integer("n", 1, kMostChoices).value_or(1);
   request.priority = static_cast<int>(fields.integer("priority", -100, 100).value_or(0));
   request.first_token_deadline_ms = read_deadline(fields, "first_token_deadline_ms");
@@ -229,6 +256,15 @@ void read_common(
     request.include_usage = own.boolean("include_usage").value_or(false);
     request.include_steps = own.boolean("include_steps").value_or(false);
     own.boolean("include_obfuscation");
+    const auto least = own.integer("clause_characters", 1, 200);
+    if (own.boolean("include_clauses").value_or(false)) {
+      if (request.form == ReplyForm::kCompletion) {
+        throw ApiError(
+            "stream_options.include_clauses", "clauses are told of chat, where speech is known"
+        );
+      }
+      request.clause_characters = least.value_or(SpeechClauses::kUsualLeast);
+    }
     own.refuse_unread(true);
   }
   if (!fields.boolean("cache_prompt").value_or(true)) {
@@ -513,6 +549,7 @@ GenerationRequest read_chat_request(const Json& body, const ServedModel& model) 
     request.grammar = std::move(calls);
   }
   read_common(fields, model, std::ssize(prompt.tokens), request);
+  request.reasoning_keys = read_reasoning_keys(fields);
   request.log_probabilities = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, kMostScores);
   if (top && !request.log_probabilities) {
@@ -537,6 +574,7 @@ GenerationRequest read_completion_request(const Json& body, const ServedModel& m
     check_length(prompt, model, "prompt");
     longest = std::max(longest, std::ssize(prompt));
   }
+  request.grammar = read_constraint(fields, model, ThoughtStart::kNone);
   read_common(fields, model, longest, request);
   if (request.choices * std::ssize(request.prompts) > kMostReplies) {
     throw ApiError("n", fmt::format("prompts times n exceeds {}", kMostReplies));
@@ -555,7 +593,6 @@ GenerationRequest read_completion_request(const Json& body, const ServedModel& m
     request.generate.scores = *scores;
   }
   request.thinking_budget = read_thinking_budget(fields, nullptr);
-  request.grammar = read_constraint(fields, model, ThoughtStart::kNone);
   fields.refuse_unread(strict);
   return request;
 }

@@ -47,8 +47,11 @@ struct GenerationRequest {
   std::optional<int64_t> thinking_budget;
   bool stream = false;
   bool include_usage = false;
-  bool include_steps = false;  // what each step did, and the origin of each piece of text
+  int64_t clause_characters = 0;  // tell clauses of at least so many; 0: none
+  bool include_steps = false;     // what each step did, and the origin of each piece of text
   bool log_probabilities = false;
+  /// Under which names thoughts are given: reasoning_content, reasoning, or both.
+  std::vector<std::string> reasoning_keys = {"reasoning_content"};
   std::vector<std::string> tool_names;  // that may be called
   bool tools_allowed = false;
   bool parallel_tool_calls = true;

@@ -221,6 +221,7 @@ Json chat_body(const Json& body) {
        "response_format",
        "max_completion_tokens",
        "parallel_tool_calls",
+       "reasoning_key",
        "stream_options",
        "add_generation_prompt",
        "continue_final_message"}

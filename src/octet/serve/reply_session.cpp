@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "octet/chat/reply_reader.h"
+#include "octet/chat/speech_clauses.h"
 #include "octet/chat/speech_filter.h"
 #include "octet/serve/reply_form.h"
 
@@ -18,11 +19,6 @@ namespace octet::serve {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// Ends of sentences, as far as a voice that wants to begin needs to know.
-bool ends_sentence(std::string_view text) {
-  return text.find_first_of(".!?\n") != std::string_view::npos;
-}
 
 std::vector<std::string> callable(const GenerationRequest& request) {
   // A name that nobody can have: calls are shown as speech when none are allowed.
@@ -38,7 +34,10 @@ class ReplySession::Choice {
       : model_(model),
         request_(request),
         id_(std::move(id)),
-        speech_(request.generate.stop_strings) {
+        speech_(request.generate.stop_strings),
+        clauses_(
+            request.clause_characters > 0 ? request.clause_characters : SpeechClauses::kUsualLeast
+        ) {
     if (request.form != ReplyForm::kCompletion) {
       reader_.emplace(model.tokenizer, callable(request));
     }
@@ -47,19 +46,27 @@ class ReplySession::Choice {
   std::shared_ptr<ReplyStream> stream;
   ChoiceText text;
   bool done = false;
-  std::vector<ReplyPiece> pieces;  // to be sent
+  std::vector<ReplyPiece> pieces;     // to be sent
+  std::vector<SpeechClause> clauses;  // likewise
+  std::shared_ptr<SpokenReply> spoken;
 
   void start(const std::vector<TokenId>& prompt) {
+    spoken = std::make_shared<SpokenReply>(prompt);
     if (reader_) {
       reader_->start(prompt);
     }
   }
 
   void push(const EmittedToken& token) {
-    if (cut_) {
-      return;
+    if (!cut_) {
+      read(token);
+      spoken->add(token.token, std::exchange(said_, {}));
     }
+  }
+
+  void read(const EmittedToken& token) {
     drafted_ = token.drafted;
+    watched_ = ++seen_ > request_.generate.min_tokens;
     if (!reader_) {
       speak(token.text);
       return;
@@ -84,6 +91,8 @@ class ReplySession::Choice {
     } else {
       speak(finished.rest);
     }
+    end_speech();
+    spoken->add_rest(std::exchange(said_, {}));
     text.report = finished.report;
     text.times = finished.result.times;
     text.thinking_closed = finished.thinking_closed;
@@ -113,10 +122,11 @@ class ReplySession::Choice {
       case ReplyDeltaKind::kThinkingEnd:
         break;
       case ReplyDeltaKind::kSpeech:
-        speak(speech_.push(std::move(delta.text)));
+        speak(watched_ ? speech_.push(std::move(delta.text)) : std::move(delta.text));
         break;
       case ReplyDeltaKind::kToolCall:
         speak(speech_.finish());
+        end_speech();
         text.items.push_back(
             {ItemKind::kToolCall,
              "",
@@ -143,17 +153,41 @@ class ReplySession::Choice {
     if (piece.empty()) {
       return;
     }
-    const double now = std::chrono::duration<double, std::milli>(Clock::now() - submitted_).count();
-    text.first_speech_ms = text.first_speech_ms == 0.0 ? now : text.first_speech_ms;
-    if (text.first_sentence_ms == 0.0 && ends_sentence(piece)) {
-      text.first_sentence_ms = now;
-    }
+    text.first_speech_ms = text.first_speech_ms == 0.0 ? age_ms() : text.first_speech_ms;
+    said_ += piece;
+    std::vector<SpeechClause> certain;
+    clauses_.push(piece, certain);
+    take_clauses(std::move(certain));
     add(open(ItemKind::kSpeech), std::move(piece));
+  }
+
+  /// What was said is said, whatever comes now.
+  void end_speech() {
+    std::vector<SpeechClause> rest;
+    clauses_.finish(rest);
+    take_clauses(std::move(rest));
+  }
+
+  void take_clauses(std::vector<SpeechClause> certain) {
+    const bool sentence = std::ranges::any_of(certain, &SpeechClause::sentence);
+    if (sentence && text.first_sentence_ms == 0.0) {
+      text.first_sentence_ms = age_ms();
+    }
+    if (request_.clause_characters > 0) {
+      std::ranges::move(certain, std::back_inserter(clauses));
+    }
+  }
+
+  double age_ms() const {
+    return std::chrono::duration<double, std::milli>(Clock::now() - submitted_).count();
   }
 
   /// The item that goes on, or a new one of the kind.
   size_t open(ItemKind kind) {
     if (text.items.empty() || text.items.back().kind != kind) {
+      if (kind == ItemKind::kThought) {
+        end_speech();
+      }
       text.items.emplace_back().kind = kind;
     }
     return text.items.size() - 1;
@@ -180,9 +214,13 @@ class ReplySession::Choice {
   std::string id_;
   std::optional<ReplyReader> reader_;
   SpeechFilter speech_;
+  SpeechClauses clauses_;
+  std::string said_;  // with the token being read
   std::vector<ReplyDelta> read_;
   Clock::time_point submitted_ = Clock::now();
+  int64_t seen_ = 0;      // tokens
   bool drafted_ = false;  // the token being read
+  bool watched_ = false;  // likewise: stop strings count from there on
   bool cut_ = false;
 };
 
@@ -206,12 +244,12 @@ void ReplySession::start(Engine& engine) {
   try {
     submit(engine);
   } catch (...) {
-    cancel();
+    cancel_choices();
     throw;
   }
   exchange_->on_gone([weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
-      self->cancel();
+      self->cancel_choices();
     }
   });
   if (request_.stream) {
@@ -249,14 +287,32 @@ void ReplySession::submit(Engine& engine) {
 }
 
 void ReplySession::cancel() {
-  for (const std::unique_ptr<Choice>& choice : choices_) {
-    choice->stream->cancel();
-  }
+  exchange_->post([self = shared_from_this()] { self->cancel_choices(); });
 }
 
 void ReplySession::end_thinking() {
+  exchange_->post([self = shared_from_this()] {
+    for (const std::unique_ptr<Choice>& choice : self->choices_) {
+      choice->stream->end_thinking();
+    }
+  });
+}
+
+void ReplySession::barge_in(BargeIn then) {
+  exchange_->post([self = shared_from_this(), then = std::move(then)]() mutable {
+    const bool one = self->choices_.size() == 1;
+    if (self->over_ || !one) {
+      then(one ? self->choices_[0]->spoken : nullptr);
+      return;
+    }
+    self->barge_ins_.push_back(std::move(then));
+    self->cancel_choices();
+  });
+}
+
+void ReplySession::cancel_choices() {
   for (const std::unique_ptr<Choice>& choice : choices_) {
-    choice->stream->end_thinking();
+    choice->stream->cancel();
   }
 }
 
@@ -300,6 +356,9 @@ void ReplySession::take(Choice& choice, int64_t index, ReplyStreamEvent event) {
     std::ranges::move(scored, std::back_inserter(choice.text.scored));
   } else if (auto* finished = std::get_if<ReplyFinished>(&event)) {
     choice.finish(*finished);
+    if (!barge_ins_.empty() && finished->result.finish == FinishReason::kCancelled) {
+      choice.text.finish_detail = "barge_in";
+    }
     send_step(choice, index, {}, nullptr);
     if (request_.stream) {
       send(writer_->finish(index, choice.text));
@@ -315,7 +374,9 @@ void ReplySession::send_step(
 ) {
   std::vector<ReplyPiece> pieces = std::exchange(choice.pieces, {});
   if (request_.stream) {
-    send(writer_->step({index, choice.text, std::move(pieces), scored, told}));
+    send(writer_->step(
+        {index, choice.text, std::move(pieces), std::exchange(choice.clauses, {}), scored, told}
+    ));
   }
 }
 
@@ -325,9 +386,21 @@ void ReplySession::send(std::string events) {
   }
 }
 
+std::shared_ptr<const SpokenReply> ReplySession::spoken() const {
+  return choices_.size() == 1 ? choices_[0]->spoken : nullptr;
+}
+
+/// Drops out of the server's sight, then tells those who interrupted it.
+void ReplySession::end() {
+  on_end_(id_);
+  for (const BargeIn& then : std::exchange(barge_ins_, {})) {
+    then(choices_[0]->spoken);
+  }
+}
+
 void ReplySession::fail(const ApiError& error) {
   over_ = true;
-  cancel();
+  cancel_choices();
   if (request_.stream) {
     send(writer_->broken(error));
     exchange_->close();
@@ -335,7 +408,7 @@ void ReplySession::fail(const ApiError& error) {
     const bool message = request_.form == ReplyForm::kMessage;
     exchange_->reply(error.reply(message ? ErrorForm::kAnthropic : ErrorForm::kOpenAI));
   }
-  on_end_(id_);
+  end();
 }
 
 void ReplySession::complete() {
@@ -353,7 +426,7 @@ void ReplySession::complete() {
     reply.body = dump(writer_->whole(texts));
     exchange_->reply(std::move(reply));
   }
-  on_end_(id_);
+  end();
 }
 
 }  // namespace octet::serve

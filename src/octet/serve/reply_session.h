@@ -18,6 +18,7 @@
 #include "octet/serve/generation_request.h"
 #include "octet/serve/http_server.h"
 #include "octet/serve/reply_writer.h"
+#include "octet/serve/spoken_reply.h"
 
 namespace octet::serve {
 
@@ -39,11 +40,19 @@ class ReplySession : public std::enable_shared_from_this<ReplySession> {
   // From any thread:
   void cancel();
   void end_thinking();
+  /// What was said, or null where there are several choices.
+  using BargeIn = std::function<void(std::shared_ptr<const SpokenReply> spoken)>;
+  /// Cancels it and calls `then` on its strand once it is over; does not cancel several choices.
+  void barge_in(BargeIn then);
+
+  /// What was said with which token, once it is over; null for several choices.
+  std::shared_ptr<const SpokenReply> spoken() const;
 
  private:
   class Choice;
 
   void submit(Engine& engine);
+  void cancel_choices();
   void wake();
   void drain();
   void take(Choice& choice, int64_t index, ReplyStreamEvent event);
@@ -52,6 +61,7 @@ class ReplySession : public std::enable_shared_from_this<ReplySession> {
       Choice& choice, int64_t index, std::span<const EmittedToken> scored, const ReplyTokens* told
   );
   void send(std::string events);
+  void end();
   void fail(const ApiError& error);
   void complete();
 
@@ -64,6 +74,7 @@ class ReplySession : public std::enable_shared_from_this<ReplySession> {
   std::vector<std::unique_ptr<Choice>> choices_;
   std::atomic<bool> scheduled_{false};
   bool over_ = false;
+  std::vector<BargeIn> barge_ins_;
 };
 
 }  // namespace octet::serve

@@ -39,7 +39,6 @@ constexpr auto kRefused = std::to_array<std::string_view>({
     "length_penalty",
     "logits_processors",
     "lora",
-    "min_tokens",
     "mirostat",
     "mirostat_eta",
     "mirostat_tau",

@@ -199,7 +199,8 @@ void refuse_what_is_not_here(ChatTranslation& chat) {
        "response_format",
        "max_tokens",
        "max_completion_tokens",
-       "reasoning_effort"}
+       "reasoning_effort",
+       "reasoning_key"}
   );
   for (const char* name :
        {"store",

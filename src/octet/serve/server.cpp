@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -30,6 +31,8 @@ namespace octet::serve {
 namespace {
 
 using Exchange = std::shared_ptr<HttpExchange>;
+
+constexpr size_t kSpokenReplies = 64;
 
 HttpReply json_reply(const Json& body, int status = 200) {
   HttpReply reply;
@@ -213,8 +216,18 @@ class Server::Impl {
   void apply_template(const HttpRequest& request, const Exchange& exchange) {
     exchange->reply(json_reply(render_prompt(parse_body(request.body), model_)));
   }
-  /// POST /v1/requests/ID/cancel or /end_thinking; false: another path.
+  /// POST /v1/requests/ID/cancel, /end_thinking or /barge_in; false: another path.
   bool control(const HttpRequest& request, const Exchange& exchange);
+  struct Interruption {
+    std::string id;
+    Json body;
+    Exchange exchange;
+  };
+  void barge_in(Interruption wanted, const std::shared_ptr<ReplySession>& session);
+  HttpReply cut_reply(
+      const std::string& id, const std::shared_ptr<const SpokenReply>& spoken, int64_t heard
+  );
+  void end_session(const std::string& id);
   Json model_object() const;
 
   // Its life.
@@ -232,6 +245,8 @@ class Server::Impl {
   std::atomic<bool> draining_{false};
   std::mutex mutex_;  // of the sessions
   std::map<std::string, std::shared_ptr<ReplySession>> sessions_;
+  std::map<std::string, std::shared_ptr<const SpokenReply>> spoken_;  // of the latest that ended
+  std::deque<std::string> spoken_order_;                              // the oldest first
   HttpServer http_;
   Engine engine_;  // last: its worker uses the others
 };
@@ -340,7 +355,8 @@ bool Server::Impl::control(const HttpRequest& request, const Exchange& exchange)
   }
   const std::string id(path.substr(kPrefix.size(), slash - kPrefix.size()));
   const std::string_view action = path.substr(slash + 1);
-  if (request.method != "POST" || (action != "cancel" && action != "end_thinking")) {
+  if (request.method != "POST" ||
+      (action != "cancel" && action != "end_thinking" && action != "barge_in")) {
     return false;
   }
   std::shared_ptr<ReplySession> session;
@@ -348,6 +364,10 @@ bool Server::Impl::control(const HttpRequest& request, const Exchange& exchange)
     const std::lock_guard lock(mutex_);
     const auto place = sessions_.find(id);
     session = place != sessions_.end() ? place->second : nullptr;
+  }
+  if (action == "barge_in") {
+    barge_in({id, parse_body(request.body), exchange}, session);
+    return true;
   }
   if (session == nullptr) {
     throw ApiError(
@@ -361,6 +381,74 @@ bool Server::Impl::control(const HttpRequest& request, const Exchange& exchange)
   }
   exchange->reply(json_reply({{"id", id}, {"status", action}}));
   return true;
+}
+
+void Server::Impl::barge_in(Interruption wanted, const std::shared_ptr<ReplySession>& session) {
+  RequestFields fields(wanted.body);
+  const auto heard = fields.integer("spoken_characters", 0, int64_t{1} << 40);
+  fields.refuse_unread(true);
+  if (!heard) {
+    throw ApiError("spoken_characters", "barge_in expects spoken_characters, how many were heard");
+  }
+  if (session != nullptr) {
+    session->barge_in([this, wanted, heard](const std::shared_ptr<const SpokenReply>& spoken) {
+      HttpReply reply = cut_reply(wanted.id, spoken, *heard);
+      wanted.exchange->post([exchange = wanted.exchange, reply = std::move(reply)]() mutable {
+        exchange->reply(std::move(reply));
+      });
+    });
+    return;
+  }
+  std::shared_ptr<const SpokenReply> spoken;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto place = spoken_.find(wanted.id);
+    spoken = place != spoken_.end() ? place->second : nullptr;
+  }
+  if (spoken == nullptr) {
+    throw ApiError(
+        404, "not_found_error", fmt::format("no reply with the id '{}' is known", wanted.id)
+    );
+  }
+  wanted.exchange->reply(cut_reply(wanted.id, spoken, *heard));
+}
+
+/// What was heard is what was said: the rest is forgotten, and a history with just this finds it.
+HttpReply Server::Impl::cut_reply(
+    const std::string& id, const std::shared_ptr<const SpokenReply>& spoken, int64_t heard
+) {
+  if (spoken == nullptr) {
+    return ApiError("n", "barge_in is for replies of one choice").reply(ErrorForm::kOpenAI);
+  }
+  const SpokenReply::Kept kept = spoken->up_to(heard, *model_.tokenizer);
+  engine_.cut_text(spoken->text(), kept.tokens);
+  return json_reply(
+      {{"id", id},
+       {"status", "barge_in"},
+       {"text", kept.text},
+       {"characters", kept.characters},
+       {"tokens", kept.tokens}}
+  );
+}
+
+/// A listener may interrupt when all has long been written, so what was said is known for a while.
+void Server::Impl::end_session(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto session = sessions_.find(id);
+  if (session == sessions_.end()) {
+    return;
+  }
+  std::erase(spoken_order_, id);
+  spoken_.erase(id);
+  if (auto spoken = session->second->spoken()) {
+    spoken_[id] = std::move(spoken);
+    spoken_order_.push_back(id);
+  }
+  if (spoken_order_.size() > kSpokenReplies) {
+    spoken_.erase(spoken_order_.front());
+    spoken_order_.pop_front();
+  }
+  sessions_.erase(session);
 }
 
 /// Open without a key, or nobody could type one in: the page is the same for everybody.
@@ -486,10 +574,7 @@ void Server::Impl::generate(const HttpRequest& request, const Exchange& exchange
       std::move(wanted),
       std::move(head),
       exchange,
-      [this](const std::string& ended) {
-        const std::lock_guard lock(mutex_);
-        sessions_.erase(ended);
-      }
+      [this](const std::string& ended) { end_session(ended); }
   );
   {
     const std::lock_guard lock(mutex_);
