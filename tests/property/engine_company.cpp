@@ -351,6 +351,35 @@ TEST(EngineCache, ASecondTurnFindsTheFirst) {
   EXPECT_EQ(second.tokens, plain_reply(next).tokens);
 }
 
+// An interrupted reply: what lies behind the cut is gone, what lies before it is found, and the
+// text that goes on from there is that of a cold start.
+TEST(EngineCache, ACutReplyGoesOnFromTheCut) {
+  const Conversation first = conversation(1, 0, true);
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
+  const Outcome reply = fixed(engine, request_for(first));
+  GenerateRequest unheard = request_for(first);
+  unheard.prompt.insert(unheard.prompt.end(), reply.tokens.begin(), reply.tokens.end());
+  const int64_t prompt = reply.finished.report.prompt_tokens;
+  const int64_t kept = prompt + std::ssize(reply.tokens) / 2;
+  ASSERT_LT(kept, std::ssize(unheard.prompt) - 1);
+  engine.cut_text(unheard.prompt, kept);
+  GenerateRequest next = unheard;
+  next.prompt.resize(static_cast<size_t>(kept));
+  const std::vector<TokenId> turn =
+      pair().encode("<turn|>\n<|turn>user\nStop!<turn|>\n<|turn>model\n");
+  next.prompt.insert(next.prompt.end(), turn.begin(), turn.end());
+  unheard.max_tokens = 1;
+  EXPECT_EQ(fixed(engine, unheard).finished.report.reused_tokens, kept);
+  const Outcome second = fixed(engine, next);
+  EXPECT_EQ(second.finished.report.reused_tokens, kept);
+  EXPECT_EQ(second.tokens, plain_reply(next).tokens);
+  // Nothing that is kept goes on from another text.
+  std::vector<TokenId> other = next.prompt;
+  other.back() += 1;
+  engine.cut_text(other, 2);
+  EXPECT_GE(fixed(engine, next).finished.report.reused_tokens, std::ssize(next.prompt) - 1);
+}
+
 TEST(EngineCache, ManyConversationsStartFromOneSystemPrompt) {
   Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(8));
   std::vector<std::shared_ptr<ReplyStream>> streams;
