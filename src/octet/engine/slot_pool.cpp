@@ -102,7 +102,8 @@ void SlotPool::cut(std::span<const TokenId> text, int64_t length) {
     const int64_t own = slot.sequence.length();
     if (entry.use == Use::kIdle && own > length &&
         common_prefix(slot.sequence.tokens, text) == own) {
-      slot.keep(slot.can_return_to(length) ? length : slot.reusable(kept));
+      // What the drafter has forgotten is dealt with when somebody goes on from there.
+      slot.keep(slot.sequence.cache->can_truncate(length) ? length : slot.reusable(kept));
     }
   }
 }
