@@ -140,7 +140,11 @@ TEST(Serve, IndependentClientsFindWhatTheyExpect) {
   const std::string address = server.address();
   ASSERT_FALSE(address.empty());
   for (const char* client :
-       {"serve_conformance.mjs", "serve_responses.mjs", "serve_messages.mjs", "serve_speech.mjs"}) {
+       {"serve_conformance.mjs",
+        "serve_responses.mjs",
+        "serve_messages.mjs",
+        "serve_speech.mjs",
+        "serve_schemas.mjs"}) {
     const ClientReport report = run_client(client, address);
     EXPECT_EQ(report.exit_code, 0) << client << ":\n" << report.text;
   }
