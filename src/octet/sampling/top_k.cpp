@@ -9,7 +9,6 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr size_t kStretch = 64;  // logits compared with the threshold at once
-constexpr size_t kLanes = 16;
 
 bool better(const Candidate& a, const Candidate& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
@@ -83,18 +82,23 @@ std::vector<Candidate> top_k_candidates(std::span<const float> logits, int64_t k
   return selection.take();
 }
 
-float greatest_logit(std::span<const float> logits) {
-  std::array<float, kLanes> best{};
+std::array<float, kRivals> greatest_by_class(std::span<const float> logits) {
+  std::array<float, kRivals> best{};
   best.fill(kMinusInfinity);
   size_t i = 0;
-  for (; i + kLanes <= logits.size(); i += kLanes) {
-    for (size_t j = 0; j < kLanes; ++j) {
+  for (; i + kRivals <= logits.size(); i += kRivals) {
+    for (size_t j = 0; j < kRivals; ++j) {
       best[j] = logits[i + j] > best[j] ? logits[i + j] : best[j];
     }
   }
   for (; i < logits.size(); ++i) {
-    best[0] = logits[i] > best[0] ? logits[i] : best[0];
+    best[i % kRivals] = std::max(best[i % kRivals], logits[i]);
   }
+  return best;
+}
+
+float greatest_logit(std::span<const float> logits) {
+  const std::array<float, kRivals> best = greatest_by_class(logits);
   return *std::max_element(best.begin(), best.end());
 }
 

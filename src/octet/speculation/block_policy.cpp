@@ -1,6 +1,7 @@
 #include "octet/speculation/block_policy.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "octet/base/check.h"
 
@@ -15,7 +16,7 @@ constexpr double kPlaceWeight = 1.0;
 constexpr double kConfidenceWeight = 4.0;
 // Share of the past that one more observation of a class keeps, and that a step keeps of all
 // classes: what was cut off for long is tried again, because its record fades into the expectation.
-constexpr double kClassMemory = 0.99;
+constexpr double kClassMemory = 0.995;
 constexpr double kStepMemory = 0.997;
 
 // Share of the past that one more drafted step keeps in the balance of tokens and time.
@@ -26,13 +27,17 @@ constexpr double kTrustBlocks = 2.0;
 constexpr double kTrustSpeedup = 1.4;
 // Drafting is given up when it is slower by this: the balance scatters, and coming back takes time.
 constexpr double kPatience = 1.02;
+// It is taken up again without a look when costs of today make the same balance so much faster.
+constexpr double kReturn = 1.05;
 
 // While drafting does not pay, looks at it may cost this share of plain decoding.
-constexpr double kProbeShare = 0.006;
+constexpr double kProbeShare = 0.004;
 constexpr int64_t kLeastProbeDistance = 16;
 constexpr int64_t kMostProbeDistance = 2048;
+// So many looks, one after the other, have to beat plain decoding together.
+constexpr int kLooksInARow = 4;
 // So many positions before a look its drafter is fed again.
-constexpr int64_t kContextForLook = 128;
+constexpr int64_t kContextForLook = 64;
 // While it pays, a plain step now and then keeps its cost known: seldom where drafting is clearly
 // faster, because such a step forgoes the gain.
 constexpr int64_t kPlainDistance = 512;
@@ -40,6 +45,11 @@ constexpr int64_t kPlainDistanceInDoubt = 64;
 constexpr double kDoubtfulSpeedup = 1.25;
 // A plain step's cost older than this is measured again before drafting is given up over it.
 constexpr int64_t kFreshPasses = 24;
+// While drafting, what blocks cost is measured again when it is older than this: a length that an
+// outlier made look dear would never be tried again.
+constexpr int64_t kRefreshPasses = 150;
+// So many observations of a cost make it one to judge by.
+constexpr int kSureCount = 2;
 // Observations from before so many passes are of another time.
 constexpr int64_t kStalePasses = 200;
 
@@ -64,7 +74,7 @@ void StepCosts::Samples::add(double ms, int64_t pass) {
   last_pass = pass;
   std::array<double, 15> sorted = recent;
   const auto used = std::min<size_t>(static_cast<size_t>(count), sorted.size());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(used / 2);
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((used - 1) / 2);
   std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(used));
   median = *middle;
 }
@@ -81,6 +91,10 @@ void StepCosts::observe_draft(double ms) {
   draft_.add(ms, passes_);
 }
 
+void StepCosts::observe_look(double ms) {
+  look_.add(ms, passes_);
+}
+
 int64_t StepCosts::forward_age(int rows) const {
   return passes_ - forward_[static_cast<size_t>(rows)].last_pass;
 }
@@ -89,8 +103,8 @@ bool StepCosts::knows_forward(int rows) const {
   return forward_[static_cast<size_t>(rows)].count > 0;
 }
 
-double StepCosts::draft_ms() const {
-  return draft_.median;
+bool StepCosts::sure_of_forward(int rows) const {
+  return forward_[static_cast<size_t>(rows)].count >= kSureCount;
 }
 
 double StepCosts::forward_ms(int rows) const {
@@ -145,40 +159,60 @@ double BlockPolicy::probability(int row, std::span<const float> confidence) cons
   return expected;
 }
 
-/// The cost curve is learnt from use: a full block, a plain step and one in the middle. The length
-/// to try next; -1 when it is known.
+void BlockPolicy::learn(int row, std::span<const int> classes, bool right) {
+  const auto at = static_cast<size_t>(row);
+  by_place_[at].add(right);
+  if (at < classes.size()) {
+    by_confidence_[static_cast<size_t>(classes[at])].add(right);
+  }
+}
+
+/// The cost curve is learnt from use. The length to try next before anything can be judged; -1 when
+/// enough is known.
 int BlockPolicy::unknown_cost() const {
-  if (!costs_.knows_draft() || !costs_.knows_forward(max_drafts_ + 1)) {
+  if (!costs_.knows_draft() || !costs_.sure_of_forward(max_drafts_ + 1)) {
     return max_drafts_;
   }
-  if (!costs_.knows_forward(1)) {
-    return 0;
-  }
+  return costs_.sure_of_forward(1) ? -1 : 0;
+}
+
+/// The length to try for the sake of its cost where drafting pays; -1: none.
+int BlockPolicy::cost_to_refresh() const {
   const int middle = max_drafts_ / 2;
-  return middle >= 1 && !costs_.knows_forward(middle + 1) ? middle : -1;
+  if (middle >= 1 &&
+      (!costs_.sure_of_forward(middle + 1) || costs_.forward_age(middle + 1) > kRefreshPasses)) {
+    return middle;
+  }
+  return costs_.forward_age(max_drafts_ + 1) > kRefreshPasses ? max_drafts_ : -1;
+}
+
+/// A step that drafts and passes `rows` rows through the target.
+double BlockPolicy::block_ms(int rows) const {
+  return costs_.draft_ms() + costs_.forward_ms(rows);
 }
 
 double BlockPolicy::ms_per_token() const {
   const double plain = std::max(costs_.forward_ms(1), 1e-9);
-  const double trust_ms = kTrustBlocks * (costs_.draft_ms() + costs_.forward_ms(max_drafts_ + 1));
-  return (ms_ + trust_ms) / (tokens_ + kTrustSpeedup * trust_ms / plain);
-}
-
-bool BlockPolicy::losing() const {
-  return ms_per_token() > kPatience * costs_.forward_ms(1);
+  const double trust_ms = kTrustBlocks * block_ms(max_drafts_ + 1);
+  double ms = trust_ms;
+  for (size_t rows = 1; rows < blocks_.size(); ++rows) {
+    if (blocks_[rows] > 0.0) {
+      ms += blocks_[rows] * block_ms(static_cast<int>(rows));
+    }
+  }
+  return ms / (tokens_ + kTrustSpeedup * trust_ms / plain);
 }
 
 int64_t BlockPolicy::probe_distance() const {
   const double plain = std::max(costs_.forward_ms(1), 1e-9);
-  const double extra = costs_.draft_ms() + costs_.forward_ms(max_drafts_ + 1) - plain;
-  const auto distance = static_cast<int64_t>(extra / (kProbeShare * plain));
+  const auto distance = static_cast<int64_t>(costs_.look_ms() / (kProbeShare * plain));
   // The first looks come sooner: a judgement made in haste is corrected early.
   const int64_t hurry = looks_ == 0 ? 4 : looks_ == 1 ? 2 : 1;
   return std::clamp(distance / hurry, kLeastProbeDistance, kMostProbeDistance);
 }
 
 bool BlockPolicy::wants_features() const {
-  return drafting_ || looking_ || until_probe_ <= kContextForLook;
+  return drafting_ || looking_ || !look_.drafts.empty() || until_probe_ <= kContextForLook;
 }
 
 int BlockPolicy::next_drafts() {
@@ -192,7 +226,15 @@ int BlockPolicy::next_drafts() {
     forced_ = unknown;
     return unknown == 0 ? 0 : max_drafts_;
   }
+  const double plain_ms = costs_.forward_ms(1);
   if (!drafting_) {
+    drafting_ = kReturn * ms_per_token() < plain_ms;  // costs may have turned out to be others
+  }
+  if (!drafting_) {
+    if (std::exchange(check_cost_, false)) {
+      forced_ = max_drafts_;
+      return max_drafts_;
+    }
     if (--until_probe_ > 0) {
       return 0;
     }
@@ -201,7 +243,7 @@ int BlockPolicy::next_drafts() {
     looking_ = true;
     return max_drafts_;
   }
-  if (losing()) {
+  if (ms_per_token() > kPatience * plain_ms) {
     if (costs_.forward_age(1) <= kFreshPasses) {
       drafting_ = false;
       looks_ = 0;
@@ -209,7 +251,11 @@ int BlockPolicy::next_drafts() {
     }
     return 0;
   }
-  const bool doubtful = ms_per_token() * kDoubtfulSpeedup > costs_.forward_ms(1);
+  if (const int length = cost_to_refresh(); length >= 0) {
+    forced_ = length;
+    return max_drafts_;
+  }
+  const bool doubtful = ms_per_token() * kDoubtfulSpeedup > plain_ms;
   if (--until_plain_ <= 0 || (doubtful && costs_.forward_age(1) > kPlainDistanceInDoubt)) {
     until_plain_ = kPlainDistance;
     return 0;
@@ -237,21 +283,29 @@ int BlockPolicy::best_length(int drafted, std::span<const float> confidence) con
   return best;
 }
 
-int BlockPolicy::keep(int drafted, std::span<const float> confidence) {
+int BlockPolicy::keep(std::span<const TokenId> drafts, std::span<const float> confidence) {
+  const auto drafted = static_cast<int>(std::ssize(drafts));
   OCTET_CHECK(drafted <= kMaxDrafts);
   OCTET_CHECK(confidence.empty() || std::ssize(confidence) >= drafted);
+  std::vector<int> classes;
+  for (int row = 0; row < drafted && !confidence.empty(); ++row) {
+    classes.push_back(confidence_class(confidence[static_cast<size_t>(row)]));
+  }
   int kept = best_length(drafted, confidence);
+  if (looking_) {
+    look_ = {
+        std::vector<TokenId>(drafts.begin(), drafts.end()),
+        std::move(classes),
+        confidence.empty() ? drafted : kept,
+        0};
+    return 0;
+  }
   if (forced_ >= 0) {
     kept = std::min(forced_, drafted);
-  } else if (looking_ && confidence.empty()) {
-    kept = drafted;  // only rows that are verified tell anything
   }
-  classes_.clear();
-  for (int row = 0; row < kept && !confidence.empty(); ++row) {
-    classes_.push_back(confidence_class(confidence[static_cast<size_t>(row)]));
-  }
+  classes_ = std::move(classes);
   if (kept == 0) {
-    pay(1.0, costs_.draft_ms() + costs_.forward_ms(1));
+    pay(1.0, 1);
   }
   return kept;
 }
@@ -259,31 +313,63 @@ int BlockPolicy::keep(int drafted, std::span<const float> confidence) {
 void BlockPolicy::observe(int drafted, int accepted, int judged) {
   OCTET_CHECK(accepted <= drafted && judged <= drafted);
   for (int row = 0; row < judged; ++row) {
-    const auto at = static_cast<size_t>(row);
-    by_place_[at].add(row < accepted);
-    if (at < classes_.size()) {
-      by_confidence_[static_cast<size_t>(classes_[at])].add(row < accepted);
-    }
+    learn(row, classes_, row < accepted);
   }
   classes_.clear();
-  if (drafted > 0 && forced_ < 0) {
-    pay(accepted + 1.0, costs_.draft_ms() + costs_.forward_ms(drafted + 1));
+  if (drafted > 0) {
+    pay(accepted + 1.0, drafted + 1);
   }
 }
 
-/// A drafted step's tokens and time. While drafting is off, one step that beats plain decoding is
-/// reason to go on.
-void BlockPolicy::pay(double tokens, double ms) {
-  if (!drafting_) {
-    drafting_ = tokens * costs_.forward_ms(1) > ms;
-    tokens_ = 0.0;
-    ms_ = 0.0;
-    if (!drafting_) {
+void BlockPolicy::published(std::span<const TokenId> tokens) {
+  for (const TokenId token : tokens) {
+    if (look_.drafts.empty()) {
       return;
     }
+    const bool right = token == look_.drafts[look_.met];
+    learn(static_cast<int>(look_.met), look_.classes, right);
+    look_.met += right ? 1 : 0;
+    if (!right || look_.met == look_.drafts.size()) {
+      judge_look(static_cast<int>(look_.met));
+      look_ = Look();
+    }
+  }
+}
+
+/// `right`: the drafts of the look that the text went on with. A look that would have beaten plain
+/// decoding is followed by others at once: luck does not last, and a look costs only its draft.
+void BlockPolicy::judge_look(int right) {
+  const double tokens = std::min(right, look_.kept) + 1.0;
+  const double plain_ms = costs_.forward_ms(1);
+  pay(tokens, look_.kept + 1);
+  run_tokens_ += tokens;
+  run_ms_ += block_ms(look_.kept + 1);
+  if (run_tokens_ * plain_ms > run_ms_) {
+    if (++run_ < kLooksInARow) {
+      until_probe_ = 0;
+      return;
+    }
+    drafting_ = true;
+    tokens_ = 0.0;
+    blocks_.fill(0.0);
+  }
+  run_ = 0;
+  run_tokens_ = 0.0;
+  run_ms_ = 0.0;
+  // Good drafts, and only a cost of long ago speaks against them: see what it is now.
+  const bool old = costs_.forward_age(max_drafts_ + 1) > kStalePasses;
+  if (!drafting_ && old && (right + 1.0) * plain_ms > costs_.draft_ms() + plain_ms) {
+    check_cost_ = true;
+  }
+}
+
+/// Adds a drafted step to the balance.
+void BlockPolicy::pay(double tokens, int rows) {
+  for (double& blocks : blocks_) {
+    blocks *= kBalanceMemory;
   }
   tokens_ = tokens_ * kBalanceMemory + tokens;
-  ms_ = ms_ * kBalanceMemory + ms;
+  blocks_[static_cast<size_t>(rows)] += 1.0;
 }
 
 void BlockPolicy::forget() {

@@ -1,7 +1,8 @@
 // Decides how many drafts a step should verify, 0 included, from what steps have cost and how
 // drafts like these fared lately. It changes when tokens arrive, never which. Two parts: StepCosts
 // is shared by all sequences of an engine, BlockPolicy belongs to one sequence. Invariant: while
-// drafting does not pay, looking again costs at most kProbeShare of plain decoding (source).
+// drafting does not pay, looking again costs at most kProbeShare of plain decoding (source): a look
+// drafts, verifies nothing, and compares the drafts with what the target goes on to write.
 #pragma once
 
 #include <array>
@@ -23,13 +24,20 @@ class StepCosts {
   void observe_forward(int rows, double ms);
   /// Of a draft that follows another: the first one after a pause has more features to take in.
   void observe_draft(double ms);
+  /// Of a draft after plain steps.
+  void observe_look(double ms);
 
   bool knows_forward(int rows) const;
+  /// Whether it was seen more than once since the last long pause: the first pass of a kind is
+  /// often a cold one.
+  bool sure_of_forward(int rows) const;
   bool knows_draft() const { return draft_.count > 0; }
   /// Milliseconds of a pass over `rows` rows; between and beyond what was seen, interpolated
   /// linearly in rows. 0 when nothing was seen.
   double forward_ms(int rows) const;
-  double draft_ms() const;
+  double draft_ms() const { return draft_.median; }
+  /// Of a look; before one was seen, of a draft.
+  double look_ms() const { return look_.count > 0 ? look_.median : draft_.median; }
   /// Passes seen since one over `rows` rows was.
   int64_t forward_age(int rows) const;
 
@@ -44,6 +52,7 @@ class StepCosts {
   int64_t passes_ = 0;
   std::array<Samples, kMaxRows + 1> forward_;  // by rows; [0] unused
   Samples draft_;
+  Samples look_;
 };
 
 class BlockPolicy {
@@ -54,15 +63,20 @@ class BlockPolicy {
   /// Before drafting: how many drafts to ask for, 0 (decode plainly) or the most that there may be.
   int next_drafts();
 
-  /// After drafting: how many of the `drafted` drafts to verify, from the first on; 0 .. drafted.
+  /// After drafting: how many of the drafts to verify, from the first on; 0 .. all.
   /// confidence: by draft, how sure the drafter is of it, in [0, 1]; empty when it does not say,
   /// then its place in the block stands in.
-  int keep(int drafted, std::span<const float> confidence);
+  int keep(std::span<const TokenId> drafts, std::span<const float> confidence);
 
   /// What became of a step that verified `drafted` drafts: `accepted` of them were right. A step
   /// that the text's end cut says nothing about the row behind the cut: give judged = rows whose
   /// fate is known.
   void observe(int drafted, int accepted, int judged);
+
+  /// After every step of decoding: the tokens that it added to the text.
+  void published(std::span<const TokenId> tokens);
+  /// The text goes on elsewhere: what a look drafted is not judged.
+  void abandon_look() { look_ = Look(); }
 
   /// Estimated probability that the draft in place k of a block is right when those before it are.
   double conditional(int k) const { return probability(k, {}); }
@@ -80,12 +94,23 @@ class BlockPolicy {
   };
   static constexpr int kConfidenceClasses = 13;
 
+  /// Drafts that nobody verifies, and how many of them the text has met.
+  struct Look {
+    std::vector<TokenId> drafts;
+    std::vector<int> classes;  // by confidence; empty: by place
+    int kept = 0;              // so many would have been verified
+    size_t met = 0;
+  };
+
   double probability(int row, std::span<const float> confidence) const;
+  void learn(int row, std::span<const int> classes, bool right);
   int unknown_cost() const;
+  int cost_to_refresh() const;
   int best_length(int drafted, std::span<const float> confidence) const;
-  void pay(double tokens, double ms);
+  void pay(double tokens, int rows);
+  void judge_look(int right);
   void forget();
-  bool losing() const;
+  double block_ms(int rows) const;
   double ms_per_token() const;
   int64_t probe_distance() const;
 
@@ -94,11 +119,18 @@ class BlockPolicy {
   std::array<Record, kConfidenceClasses> by_confidence_;
   std::array<Record, kMaxDrafts> by_place_;
   std::vector<int> classes_;  // of the drafts kept in this step; empty: by place
-  double tokens_ = 0.0;       // of steps that drafted, exponentially forgotten
-  double ms_ = 0.0;           // what they cost
+  // Of steps that drafted, exponentially forgotten: their tokens, and their number by rows. Counts
+  // instead of times, so that a cost that turns out to be another is another for all of them.
+  double tokens_ = 0.0;
+  std::array<double, kMaxDrafts + 2> blocks_{};
   bool drafting_ = true;
   int64_t until_probe_ = 0;  // while not drafting
-  bool looking_ = false;     // this step is such a look
+  bool looking_ = false;     // this step is a look
+  Look look_;                // the last one, until the text has judged it
+  int run_ = 0;              // looks in a row that beat plain decoding, and what they say
+  double run_tokens_ = 0.0;
+  double run_ms_ = 0.0;
+  bool check_cost_ = false;  // the next step measures a full block
   int looks_ = 0;            // since drafting was given up
   int64_t until_plain_ = 0;  // while drafting: plain steps have a cost to learn too
   int forced_ = -1;          // length to verify next for the sake of its cost; -1: as pays

@@ -138,6 +138,8 @@ void Cycle::record_costs(const StepReport& report) {
   );
   if (step.proposed > 0 && drafted_before_) {
     costs_.observe_draft(times.draft_ms);
+  } else if (step.proposed > 0) {
+    costs_.observe_look(times.draft_ms);
   }
   drafted_before_ = step.proposed > 0;
 }
@@ -190,7 +192,8 @@ void Cycle::propose(std::span<Plan> plans) {
     }
     plan.proposed = static_cast<int>(plan.proposal.tokens.size());
     if (plan.sequence.policy != nullptr && plan.proposed > 0) {
-      plan.proposal.truncate(plan.sequence.policy->keep(plan.proposed, plan.proposal.confidence));
+      const Proposal& made = plan.proposal;
+      plan.proposal.truncate(plan.sequence.policy->keep(made.tokens, made.confidence));
     }
   }
 }
@@ -293,6 +296,11 @@ SequenceStep Cycle::commit(Plan& plan) {
     sequence.published_scores = std::move(plan.verdict.scores);
   }
   sequence.finish = plan.licence.finish;
+  if (sequence.policy != nullptr) {
+    const auto added = static_cast<size_t>(plan.licence.published);
+    step.prompt ? sequence.policy->abandon_look()
+                : sequence.policy->published(std::span(plan.verdict.tokens).first(added));
+  }
   if (sequence.policy != nullptr && step.drafted > step.forced) {
     // Behind a cut nobody knows.
     const int judged = std::min(step.cut() ? step.published : step.accepted + 1, step.drafted);

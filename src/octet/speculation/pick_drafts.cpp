@@ -1,7 +1,6 @@
 #include "octet/speculation/pick_drafts.h"
 
 #include <cmath>
-#include <vector>
 
 #include "octet/base/check.h"
 #include "octet/sampling/top_k.h"
@@ -16,29 +15,28 @@ struct DraftColumns {
   TokenColumns tokens;
 };
 
-// The likeliest tokens stand for all when a draft's confidence is asked: the rest of a vocabulary
-// moves it little.
-constexpr int64_t kConfidenceTokens = 16;
+// A token so far below the best one moves a confidence by less than a thousandth.
+constexpr float kNegligible = 10.0F;
 
 struct Guess {
   TokenId token = 0;
   float confidence = 0.0F;
 };
 
-/// The likeliest token and its share of the best few at temperature 1.
+/// The likeliest token and its share of the probability of a few rivals at temperature 1: the best
+/// ones of classes of the vocabulary stand for all, because the rest moves it little.
 Guess likeliest(std::span<const float> row, const DraftColumns& of) {
-  const std::vector<Candidate> best = top_k_candidates(row, kConfidenceTokens);
-  if (best.empty()) {
-    return {of.tokens.token(0), 0.0F};
-  }
   const auto capped = [&](float logit) {
     return of.softcap > 0.0F ? of.softcap * std::tanh(logit / of.softcap) : logit;
   };
+  const TokenId best = argmax(row);
+  const float greatest = capped(row[static_cast<size_t>(best)]);
+  const float least = row[static_cast<size_t>(best)] - kNegligible;
   float sum = 0.0F;
-  for (const Candidate& candidate : best) {
-    sum += std::exp(capped(candidate.logit) - capped(best.front().logit));
+  for (const float rival : greatest_by_class(row)) {
+    sum += rival > least ? std::exp(capped(rival) - greatest) : 0.0F;
   }
-  return {of.tokens.token(best.front().token), 1.0F / sum};
+  return {of.tokens.token(best), sum > 0.0F ? 1.0F / sum : 0.0F};
 }
 
 /// A draft that will be compared with the target's own choice at its position.
