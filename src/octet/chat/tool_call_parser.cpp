@@ -61,20 +61,23 @@ bool is_json_number(std::string_view text) {
     }
     return at - begin;
   };
-  const bool zero = at < text.size() && text[at] == '0';
+  const auto next_is = [&](std::string_view any) {
+    return at < text.size() && any.find(text[at]) != std::string_view::npos;
+  };
+  const bool zero = next_is("0");
   const size_t whole = digits();
   if (whole == 0 || (zero && whole > 1)) {
     return false;
   }
-  if (at < text.size() && text[at] == '.') {
+  if (next_is(".")) {
     ++at;
     if (digits() == 0) {
       return false;
     }
   }
-  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+  if (next_is("eE")) {
     ++at;
-    at += at < text.size() && (text[at] == '+' || text[at] == '-') ? 1 : 0;
+    at += next_is("+-") ? 1 : 0;
     if (digits() == 0) {
       return false;
     }

@@ -47,7 +47,7 @@ struct ToolRules {
 
 /// What goes beyond is an Error(kResourceExhausted) at compile time.
 struct GrammarLimits {
-  int64_t max_source_bytes = 256 * 1024;
+  int64_t max_source_bytes = int64_t{256} * 1024;
   int64_t max_nodes = 400'000;  // of the automaton
   int max_nesting = 64;         // of schemas, groups and references
   int max_depth = 256;          // of recursion in a text

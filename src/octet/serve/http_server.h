@@ -62,7 +62,7 @@ struct HttpOptions {
   uint16_t port = 8080;  // 0: any free one
   int threads = 2;
   int64_t max_connections = 256;
-  int64_t max_header_bytes = 16 * 1024;
+  int64_t max_header_bytes = int64_t{16} * 1024;
   int64_t max_body_bytes = 4 << 20;
   int64_t max_backlog_bytes = 1 << 20;  // of one stream, not taken by its reader
   int idle_seconds = 75;                // between requests of a connection

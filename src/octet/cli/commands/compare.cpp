@@ -78,6 +78,7 @@ std::vector<DrafterFigures> compare_two_drafters(const CompareArguments& argumen
                                         ? built_in_prompts()
                                         : read_prompts(arguments.prompts_file, arguments.limit);
   std::vector<std::vector<TokenId>> prompts;
+  prompts.reserve(texts.size());
   for (const Prompt& text : texts) {
     prompts.push_back(encode_prompt(*pair.tokenizer, text));
   }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "octet/base/check.h"
 #include "octet/base/error.h"
 #include "octet/base/thread_pool.h"
 #include "octet/chat/chat_format.h"
@@ -75,7 +76,9 @@ std::vector<TokenId> control_tokens(const Tokenizer& tokenizer, const TokenCount
 
 const LogicalTensor& whole_head(const Pair& pair) {
   const LogicalTensor* own = pair.draft_checkpoint->find("output.weight");
-  return own != nullptr ? *own : *pair.target->head_tensor();
+  const LogicalTensor* head = own != nullptr ? own : pair.target->head_tensor();
+  OCTET_CHECK(head != nullptr);
+  return *head;
 }
 
 }  // namespace

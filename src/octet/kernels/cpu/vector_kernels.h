@@ -29,7 +29,7 @@ constexpr int64_t attend_width(int64_t head_dim) {
 }
 /// Attention kernels widen keys and values in blocks of at most this size.
 inline constexpr int64_t kAttendStagedKeys = 16;
-inline constexpr int64_t kAttendStagedValues = 64 * 64;
+inline constexpr int64_t kAttendStagedValues = int64_t{64} * 64;
 constexpr int64_t attend_staged_floats(int64_t head_dim) {
   return std::max(kAttendStagedKeys * attend_width(head_dim), kAttendStagedValues);
 }
