@@ -1,5 +1,7 @@
 // Laws of the target, bit for bit: a row's results do not depend on chunks, company, threads, what
 // else is asked for, stale cache content, or positions that were taken back.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "octet/models/gemma4/forward.h"
@@ -145,6 +147,33 @@ TEST_P(TargetLaws, ThreadsChangeNothing) {
     const auto model = load(*ops, 16);
     expect_same(run_target(*model, text, 7, kTaps, GetParam().kv), one);
   }
+}
+
+/// A neighbour that reads nothing but the order gets its logits before the cap; the others theirs
+/// behind it.
+TEST_P(TargetLaws, RawLogitsAreThoseBeforeTheCap) {
+  const auto text = tokens(12, 7);
+  const TargetRun capped = run_target(*model_, text, 12, kTaps, GetParam().kv);
+  const auto raw_cache = model_->new_cache(12, GetParam().kv);
+  const auto capped_cache = model_->new_cache(12, GetParam().kv);
+  const SequenceRows batch[] = {
+      {.cache = raw_cache.get(), .tokens = text, .logits_rows = 5, .raw_logits = true},
+      {.cache = capped_cache.get(), .tokens = text, .logits_rows = 5}};
+  ForwardRows out;
+  model_->forward(batch, {}, out);
+  const double cap = model_->final_softcap();
+  ASSERT_GT(cap, 0.0);
+  double greatest = 0.0;
+  for (int64_t row = 0; row < 5; ++row) {
+    const std::vector<float>& expected = capped.logits[static_cast<size_t>(row) + 7];
+    for (int64_t token = 0; token < out.logits.cols; ++token) {
+      const double raw = out.logits.row(row)[token];
+      greatest = std::max(greatest, std::fabs(raw));
+      ASSERT_NEAR(cap * std::tanh(raw / cap), expected[static_cast<size_t>(token)], 1e-5 * cap);
+      ASSERT_EQ(out.logits.row(row + 5)[token], expected[static_cast<size_t>(token)]);
+    }
+  }
+  EXPECT_GT(greatest, 3.0) << "the cap must bend something, else nothing is tested";
 }
 
 /// Asks for few rows, as prefill does, and compares with a model that computes everything.

@@ -49,6 +49,7 @@ struct SequenceRows {
   std::span<const TokenId> tokens;
   int64_t logits_rows = 0;   // the last so many rows get logits
   int64_t feature_rows = 0;  // the last so many rows get tap features
+  bool raw_logits = false;   // without the soft cap, for those who read nothing but their order
 };
 
 /// Results of a forward, sequence by sequence, only the rows asked for. Buffers are reused from
@@ -56,7 +57,7 @@ struct SequenceRows {
 struct ForwardRows {
   std::vector<float> logits_buffer;
   std::vector<float> features_buffer;
-  Rows logits;    // [sum logits_rows, vocabulary], soft-capped
+  Rows logits;    // [sum logits_rows, vocabulary], soft-capped unless raw
   Rows features;  // [sum feature_rows, taps * hidden], taps concatenated in the order of the list
 };
 

@@ -28,6 +28,10 @@ class Sampler {
 
   const SamplingParams& params() const { return params_; }
   bool greedy() const { return params_.greedy(); }
+  /// Whether a token depends on nothing but the order of the logits.
+  bool reads_order_alone() const {
+    return greedy() && !params_.penalises() && params_.logit_bias.empty();
+  }
 
   /// Steps 1 to 3, in place. A mask needs a column for every token.
   void adjust(std::span<float> logits, const PenaltyWindow& window, const TokenMask* mask = nullptr)

@@ -225,7 +225,9 @@ void Cycle::forward(std::span<Plan> plans) {
   int64_t features = 0;
   bool tapped = false;
   for (Plan& plan : plans) {
-    batch.push_back({plan.sequence.cache.get(), plan.block, plan.logits_rows, plan.feature_rows});
+    const Sequence& sequence = plan.sequence;
+    const bool raw = sequence.sampler->reads_order_alone() && sequence.scores < 0;
+    batch.push_back({sequence.cache.get(), plan.block, plan.logits_rows, plan.feature_rows, raw});
     plan.first_logits = std::exchange(logits, logits + plan.logits_rows);
     plan.first_features = std::exchange(features, features + plan.feature_rows);
     tapped = tapped || plan.feature_rows > 0;

@@ -176,7 +176,7 @@ void Gemma4Model::forward(Batch batch, std::span<const int> taps, ForwardRows& o
     per_layer_input(l, rows);
     record_taps(l, rows, taps, out.features);
   }
-  logits(rows, out.logits);
+  logits(rows, batch, out.logits);
 
   for (const SequenceRows& sequence : batch) {
     cache_of(sequence).kv().extend(static_cast<int64_t>(sequence.tokens.size()));
@@ -385,14 +385,19 @@ void Gemma4Model::record_taps(
   }
 }
 
-/// logits = cap * tanh(E rms(x; n_out) / cap) for the rows that asked.
-void Gemma4Model::logits(const RowPlan& plan, Rows out) {
+/// logits = cap * tanh(E rms(x; n_out) / cap) for the rows that asked; tanh only where more than the
+/// order of logits counts.
+void Gemma4Model::logits(const RowPlan& plan, Batch batch, Rows out) {
   const Rows hidden = normed_.resize(out.rows, config_.hidden);  // [n, D]
   copy_rows(residual_.rows(), plan.logits_from, hidden);
   ops_.rms_norm(hidden, config_.hidden, weights_.output_norm.data(), config_.norm_epsilon, hidden);
   head(hidden, out);
-  if (config_.softcap > 0.0F) {
-    ops_.softcap(out, config_.softcap);
+  int64_t first = 0;
+  for (const SequenceRows& sequence : batch) {
+    if (config_.softcap > 0.0F && !sequence.raw_logits && sequence.logits_rows > 0) {
+      ops_.softcap(out.slice(first, sequence.logits_rows), config_.softcap);
+    }
+    first += sequence.logits_rows;
   }
 }
 

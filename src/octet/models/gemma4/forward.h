@@ -94,7 +94,7 @@ class Gemma4Model final : public TargetModel {
   void mlp(int64_t l, const RowPlan& plan);
   void per_layer_input(int64_t l, const RowPlan& plan);
   void record_taps(int64_t l, const RowPlan& plan, std::span<const int> taps, Rows features) const;
-  void logits(const RowPlan& plan, Rows out);
+  void logits(const RowPlan& plan, Batch batch, Rows out);
   Rows residual(int64_t rows) const { return residual_.rows().slice(0, rows); }
 
   std::shared_ptr<const Checkpoint> checkpoint_;
