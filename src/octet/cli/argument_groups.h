@@ -1,4 +1,4 @@
-// Flags that several commands share, and the flags of `serve`. For the sources of flags alone: they
+// Flags that several commands share, and the flags of `serve` and `eval`. For the sources of flags alone: they
 // know CLI11. Invariant: a flag of one name means the same in every command.
 #pragma once
 
@@ -47,6 +47,7 @@ void add_prompts(
     CLI::App& app, std::string& file, int64_t& limit, int64_t& max_tokens, const std::string& text
 );
 
+void add_eval(CLI::App& app, EvalArguments& eval);
 void add_serve(CLI::App& app, ServeArguments& serve);
 /// `serve --config FILE`: what the file says joins the arguments, where those do not say it
 /// themselves. Throws Error for a file that cannot be read.

@@ -468,6 +468,8 @@ Command parse_arguments(std::span<const std::string> arguments) {
       add_draft_head);
   add("bench", "measure what steps cost on this machine", BenchArguments{}, add_bench);
 
+  add("eval", "measure acceptance and speed on suites of prompts", EvalArguments{}, add_eval);
+
   std::vector<std::string> list = with_long_flags(arguments);
   add_config_file(list);
   refuse_unknown_command(app, list);

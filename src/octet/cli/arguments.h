@@ -29,6 +29,7 @@ using Command = std::variant<
     SynthArguments,
     DraftHeadArguments,
     BenchArguments,
+    EvalArguments,
     ServeArguments>;
 
 /// `arguments` without the program's name. Throws Error(kInvalidArgument) in one sentence for

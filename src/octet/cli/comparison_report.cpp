@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "octet/cli/html_page.h"
 #include "octet/cli/json_writer.h"
 
 namespace octet::cli {
@@ -76,83 +76,6 @@ std::vector<Line> report_lines(const ComparisonReport& report) {
   return lines;
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char character : text) {
-    switch (character) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += character;
-    }
-  }
-  return out;
-}
-
-struct Curve {
-  std::string name;
-  std::vector<double> values;  // at equal distances
-};
-
-/// A line plot from 0 to the largest value.
-std::string plot(std::string_view title, std::string_view axis, const std::vector<Curve>& curves) {
-  constexpr double kWidth = 640.0;
-  constexpr double kHeight = 220.0;
-  constexpr std::array<const char*, 2> kColors = {"#1f6fb4", "#c8541d"};
-  double largest = 1e-12;
-  for (const Curve& curve : curves) {
-    for (const double value : curve.values) {
-      largest = std::max(largest, value);
-    }
-  }
-  std::string svg = fmt::format(
-      "<h2>{}</h2><svg viewBox=\"-60 -10 {} {}\" width=\"{}\" role=\"img\">"
-      "<path d=\"M0 0V{}H{}\" fill=\"none\" stroke=\"#888\"/>"
-      "<text x=\"-6\" y=\"8\" text-anchor=\"end\">{:.3g}</text>"
-      "<text x=\"-6\" y=\"{}\" text-anchor=\"end\">0</text>"
-      "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
-      escaped(title),
-      kWidth + 80,
-      kHeight + 45,
-      kWidth + 80,
-      kHeight,
-      kWidth,
-      largest,
-      kHeight,
-      kWidth,
-      kHeight + 20,
-      escaped(axis)
-  );
-  for (size_t c = 0; c < curves.size(); ++c) {
-    const std::vector<double>& values = curves[c].values;
-    std::string points;
-    const double step = values.size() > 1 ? kWidth / static_cast<double>(values.size() - 1) : 0.0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      points += fmt::format(
-          "{:.1f},{:.1f} ", step * static_cast<double>(i), kHeight * (1.0 - values[i] / largest)
-      );
-    }
-    const char* color = kColors.at(c % kColors.size());
-    svg += fmt::format(
-        "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>"
-        "<text x=\"20\" y=\"{}\" fill=\"{}\">{}</text>",
-        points,
-        color,
-        14 + 16 * c,
-        color,
-        escaped(curves[c].name)
-    );
-  }
-  return svg + "</svg>\n";
-}
-
 std::string target_plots(const TargetComparison& found) {
   constexpr int kPoints = 200;
   Curve kl{"KL divergence, nats", {}};
@@ -161,8 +84,8 @@ std::string target_plots(const TargetComparison& found) {
   }
   Curve errors{"RMS error over RMS", {}};
   errors.values = found.layer_errors;
-  return plot("KL divergence by share of rows", "share of rows, 0 to 1", {kl}) +
-         plot("Error of layer outputs", "layer", {errors});
+  return html_plot("KL divergence by share of rows", "share of rows, 0 to 1", {kl}) +
+         html_plot("Error of layer outputs", "layer", {errors});
 }
 
 std::string drafter_plots(const ComparisonReport& report) {
@@ -174,7 +97,9 @@ std::string drafter_plots(const ComparisonReport& report) {
     }
     curves.push_back(std::move(curve));
   }
-  return plot("Share of steps that accept at least so many drafts", "drafts, 1 and up", curves);
+  return html_plot(
+      "Share of steps that accept at least so many drafts", "drafts, 1 and up", curves
+  );
 }
 
 void write_target(JsonWriter& json, const TargetComparison& found) {
@@ -246,20 +171,15 @@ std::string comparison_json(const ComparisonReport& report) {
 }
 
 std::string comparison_html(const ComparisonReport& report) {
-  std::string rows;
+  std::vector<std::vector<std::string>> rows = {{"figure", ""}};
   for (const auto& [name, value] : report_lines(report)) {
-    rows += fmt::format("<tr><td>{}</td><td>{}</td></tr>\n", escaped(name), escaped(value));
+    rows.push_back({name, value});
   }
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>octet "
-      "compare</title>"
-      "<style>body{{font:15px sans-serif;margin:2em;max-width:60em}}td{{padding:2px 12px 2px 0}}"
-      "text{{font-size:12px}}h2{{font-size:16px}}</style></head><body>\n"
-      "<h1>{} against {}</h1>\n{}<h2>Figures</h2><table>\n{}</table></body></html>\n",
-      escaped(report.second),
-      escaped(report.first),
-      report.targets ? target_plots(*report.targets) : drafter_plots(report),
-      rows
+  return html_page(
+      "octet compare",
+      fmt::format("{} against {}", report.second, report.first),
+      (report.targets ? target_plots(*report.targets) : drafter_plots(report)) +
+          "<h2>Figures</h2>\n" + html_table(rows)
   );
 }
 

@@ -118,6 +118,25 @@ struct PolicyBenchArguments {
   bool json = false;
 };
 
+struct EvalArguments {
+  PairOptions pair;
+  SamplingOptions sampling;
+  std::vector<std::string> prompt_files;
+  int64_t limit = 0;  // prompts of each file; 0: all
+  bool skip_bad_lines = false;
+  std::vector<std::string> arms = {"0", "max", "adaptive"};  // draft lengths
+  int64_t max_tokens = 128;                                  // of a reply
+  int64_t max_turns = 0;                                     // 0: all
+  int concurrency = 1;
+  bool no_thinking = false;
+  bool ignore_end = false;
+  std::string json_file;
+  std::string csv_file;
+  std::string html_file;
+  bool json = false;
+  std::vector<std::string> diff_files;  // two results to hold against each other instead
+};
+
 struct BenchArguments {
   std::optional<PolicyBenchArguments> policy;  // `bench policy`; else `bench cycle`, below
   PairOptions pair;

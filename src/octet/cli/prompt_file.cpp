@@ -1,34 +1,11 @@
 #include "octet/cli/prompt_file.h"
 
-#include <fstream>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "octet/base/error.h"
 #include "octet/chat/chat_format.h"
-#include "octet/formats/json_value.h"
+#include "octet/evaluate/prompt_suite.h"
 
 namespace octet::cli {
-namespace {
-
-std::string text_or_empty(const JsonValue& object, std::string_view name) {
-  const std::string* text = object.find_string(name);
-  return text == nullptr ? std::string() : *text;
-}
-
-Prompt parse_prompt(const std::string& line) {
-  const JsonValue object = parse_json(std::as_bytes(std::span(line)));
-  const JsonArray* turns = object.find_array("turns");
-  if (turns == nullptr || turns->empty() || turns->front().string() == nullptr) {
-    throw Error(
-        ErrorKind::kMalformed, "expected an object with \"turns\", a list of user messages"
-    );
-  }
-  return {text_or_empty(object, "id"), text_or_empty(object, "system"), *turns->front().string()};
-}
-
-}  // namespace
 
 std::vector<Prompt> built_in_prompts() {
   return {
@@ -39,33 +16,13 @@ std::vector<Prompt> built_in_prompts() {
 }
 
 std::vector<Prompt> read_prompts(const std::string& path, int64_t limit) {
-  std::ifstream file(path);
-  if (!file) {
-    throw Error(
-        ErrorKind::kNotFound,
-        fmt::format("{}: cannot be opened; --prompts needs a readable file", path)
-    );
-  }
+  PromptSuite suite;
+  read_suite(path, limit, BadLines::kRefuse, suite);
   std::vector<Prompt> prompts;
-  std::string line;
-  for (int64_t number = 1; std::getline(file, line); ++number) {
-    if (limit > 0 && static_cast<int64_t>(prompts.size()) == limit) {
-      break;
-    }
-    if (line.find_first_not_of(" \t\r") == std::string::npos) {
-      continue;
-    }
-    try {
-      prompts.push_back(parse_prompt(line));
-    } catch (Error& error) {
-      error.add_context(fmt::format("{}: line {}", path, number));
-      throw;
-    }
-  }
-  if (prompts.empty()) {
-    throw Error(
-        ErrorKind::kMalformed,
-        fmt::format("{}: holds no prompt; expected one JSON object a line", path)
+  prompts.reserve(suite.prompts.size());
+  for (SuitePrompt& prompt : suite.prompts) {
+    prompts.push_back(
+        {std::move(prompt.id), std::move(prompt.system), std::move(prompt.turns.front())}
     );
   }
   return prompts;

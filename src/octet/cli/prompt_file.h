@@ -1,5 +1,5 @@
 // Prompts for `octet verify`: a few built-in ones, or a file with one JSON object a line as
-// evaluation suites publish them. Only the first user turn and the system text are used: later
+// evaluation suites publish them (evaluate/prompt_suite.h). Only the first user turn and the system text are used: later
 // turns would need replies.
 #pragma once
 

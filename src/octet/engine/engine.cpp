@@ -74,6 +74,7 @@ class Engine::Worker {
   void drain();
   bool idle() const;
   void cancel_all();
+  void forget_texts();
   EngineStatus status() const;
   int max_drafts() const { return drafter_.max_drafts(); }
   const EngineOptions& options() const { return options_; }
@@ -125,6 +126,7 @@ class Engine::Worker {
   Jobs queue_;
   std::vector<std::pair<std::vector<TokenId>, int64_t>> cuts_;  // texts and how much of them stays
   bool draining_ = false;
+  bool forgetting_ = false;
   bool stopping_ = false;
   int64_t in_the_making_ = 0;  // running_.size(), for others
   std::vector<std::weak_ptr<ReplyStream>> streams_;
@@ -247,6 +249,11 @@ void Engine::Worker::cut_text(std::vector<TokenId> text, int64_t length) {
 void Engine::Worker::drain() {
   const std::lock_guard lock(mutex_);
   draining_ = true;
+}
+
+void Engine::Worker::forget_texts() {
+  const std::lock_guard lock(mutex_);
+  forgetting_ = true;
 }
 
 bool Engine::Worker::idle() const {
@@ -381,6 +388,9 @@ bool Engine::Worker::fits(const Job& job) const {
 
 void Engine::Worker::admit() {
   const std::lock_guard lock(mutex_);
+  if (std::exchange(forgetting_, false)) {
+    pool_.forget_idle();
+  }
   for (auto place = queue_.begin(); place != queue_.end();) {
     Job& job = **place;
     const auto rivals = std::ranges::count_if(running_, [&](const std::unique_ptr<Job>& other) {
@@ -687,6 +697,10 @@ void Engine::cut_text(std::vector<TokenId> text, int64_t length) {
 
 void Engine::drain() {
   worker_->drain();
+}
+
+void Engine::forget_texts() {
+  worker_->forget_texts();
 }
 
 bool Engine::idle() const {

@@ -112,6 +112,8 @@ class Engine {
 
   /// No new requests; those submitted go on.
   void drain();
+  /// Texts kept for reuse are given up, pinned ones excepted, before the next request is admitted.
+  void forget_texts();
   /// Nothing is running or waiting.
   bool idle() const;
   void cancel_all();

@@ -108,6 +108,10 @@ void SlotPool::cut(std::span<const TokenId> text, int64_t length) {
   }
 }
 
+void SlotPool::forget_idle() {
+  std::erase_if(entries_, [](const Entry& entry) { return entry.use == Use::kIdle; });
+}
+
 bool SlotPool::keep_copy(const Slot& from, int64_t length) {
   const std::span<const TokenId> prefix(from.sequence.tokens.data(), static_cast<size_t>(length));
   for (const Entry& entry : entries_) {

@@ -41,6 +41,9 @@ class SlotPool {
   /// below it as their caches can return to.
   void cut(std::span<const TokenId> text, int64_t length);
 
+  /// Gives up what idle slots hold.
+  void forget_idle();
+
   /// Keeps a copy of the slot's first `length` positions as a slot of its own, unless one that can
   /// return there exists. Returns whether there is one now.
   bool keep_copy(const Slot& from, int64_t length);

@@ -19,6 +19,7 @@ int synth(const SynthArguments& arguments);
 int draft_head(const DraftHeadArguments& arguments);
 int bench_policy(const PolicyBenchArguments& arguments);  // one of bench's
 int bench(const BenchArguments& arguments);
+int eval(const EvalArguments& arguments);
 int serve(const ServeArguments& arguments);
 
 }  // namespace octet::cli

@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
+#include "octet/cli/commands/commands.h"
+#include "octet/cli/eval_report.h"
+#include "octet/cli/pair.h"
+#include "octet/cli/reply.h"
+#include "octet/cli/terminal.h"
+#include "octet/formats/atomic_file.h"
+
+namespace octet::cli {
+namespace {
+
+PromptSuite read_suites(const EvalArguments& arguments) {
+  PromptSuite suite;
+  for (const std::string& path : arguments.prompt_files) {
+    read_suite(
+        path, arguments.limit, arguments.skip_bad_lines ? BadLines::kSkip : BadLines::kRefuse, suite
+    );
+  }
+  return suite;
+}
+
+EvalArmSettings arm_settings(const std::string& text, int most) {
+  if (text == "adaptive") {
+    return {"adaptive", most, true};
+  }
+  const int length = text == "max" ? most : std::min(std::stoi(text), most);
+  return {length == 0 ? "plain" : fmt::format("{} drafts", length), length, false};
+}
+
+/// Every arm once: "7" and "max" may be the same.
+std::vector<EvalArmSettings> arms_of(const EvalArguments& arguments, const Pair& pair) {
+  std::vector<EvalArmSettings> arms;
+  for (const std::string& text : arguments.arms) {
+    EvalArmSettings arm = arm_settings(text, pair.drafter->max_drafts());
+    if (arm.draft_max == 0 && text != "0") {
+      throw Error(
+          ErrorKind::kInvalidArgument,
+          fmt::format("--drafts {} needs a drafter (-md); without one use --drafts 0", text)
+      );
+    }
+    const bool known = std::any_of(arms.begin(), arms.end(), [&](const EvalArmSettings& other) {
+      return other.name == arm.name;
+    });
+    if (!known) {
+      arms.push_back(std::move(arm));
+    }
+  }
+  return arms;
+}
+
+std::vector<std::pair<std::string, std::string>> facts_of(
+    const PairOptions& options, const Pair& pair
+) {
+  std::vector<std::pair<std::string, std::string>> facts = {{"target", options.model}};
+  if (pair.draft_checkpoint != nullptr) {
+    facts.emplace_back("drafter", options.draft_model);
+    facts.emplace_back("scale", pair.embedding_scale);
+    facts.emplace_back("draft head", pair.draft_head.empty() ? "whole" : pair.draft_head);
+  }
+  facts.emplace_back("backend", std::string(pair.ops->name()));
+  return facts;
+}
+
+std::vector<std::pair<std::string, std::string>> settings_of(
+    const EvalArguments& arguments, const EvalRequest& request
+) {
+  return {
+      {"prompts",
+       fmt::format("{} (digest {:016x})", request.prompts.size(), suite_digest(request.prompts))},
+      {"sampling", describe_sampling(request.sampling)},
+      {"thinking", request.thinking ? "on" : "off"},
+      {"most tokens",
+       fmt::format("{}{}", request.max_tokens, request.ignore_end ? ", always" : "")},
+      {"turns", arguments.max_turns == 0 ? "all" : fmt::format("{}", arguments.max_turns)},
+      {"concurrency", fmt::format("{}", request.concurrency)}};
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  if (!path.empty()) {
+    AtomicFile file(path);
+    file.write(std::as_bytes(std::span(text)));
+    file.finish();
+  }
+}
+
+}  // namespace
+
+int eval(const EvalArguments& arguments) {
+  if (!arguments.diff_files.empty()) {
+    fmt::print("{}", eval_diff(arguments.diff_files[0], arguments.diff_files[1]));
+    return 0;
+  }
+  EvalReport report;
+  PromptSuite suite = read_suites(arguments);  // before the models: a wrong file is told at once
+  Pair pair = load_pair(arguments.pair);
+  EvalRequest request;
+  request.prompts = suite.prompts;
+  request.sampling = resolve_sampling(arguments.sampling, *pair.target_checkpoint);
+  request.thinking = !arguments.no_thinking;
+  request.max_tokens = arguments.max_tokens;
+  request.max_turns = arguments.max_turns;
+  request.concurrency = arguments.concurrency;
+  request.ignore_end = arguments.ignore_end;
+  request.arms = arms_of(arguments, pair);
+  report.facts = facts_of(arguments.pair, pair);
+  report.settings = settings_of(arguments, request);
+
+  EngineOptions options;
+  options.context_length = pair.context;
+  options.kv_type = pair.kv_type;
+  options.parallel = arguments.concurrency;
+  options.queue_length = arguments.concurrency;
+  options.step_rows = pair.target->max_rows();
+  const ChatTemplate chat_template = load_chat_template(*pair.target_checkpoint);
+  Progress progress(!arguments.json);
+  {
+    Engine engine(*pair.target, *pair.drafter, pair.tokenizer, options);
+    report.evaluation = evaluate(engine, chat_template, pair.tokenizer, request, [&](int64_t done) {
+      progress.show(fmt::format("Prompt {} of {}", done, request.prompts.size()));
+    });
+  }
+  progress.clear();
+  for (const EvalArm& arm : report.evaluation.arms) {
+    report.summaries.push_back(summarize(arm, request.prompts));
+  }
+  report.prompts = std::move(suite.prompts);
+  report.skipped = std::move(suite.skipped);
+  write_file(arguments.json_file, eval_json(report) + "\n");
+  write_file(arguments.csv_file, eval_csv(report));
+  write_file(arguments.html_file, eval_html(report));
+  fmt::print("{}", arguments.json ? eval_json(report) + "\n" : eval_table(report));
+  return report.evaluation.differing == 0 ? 0 : 1;
+}
+
+}  // namespace octet::cli

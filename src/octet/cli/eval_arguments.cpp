@@ -1,0 +1,100 @@
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "octet/cli/argument_groups.h"
+
+namespace octet::cli {
+namespace {
+
+/// "0", "3", "max" or "adaptive".
+std::string check_arm(const std::string& text) {
+  int length = 0;
+  const bool number =
+      CLI::detail::lexical_cast(text, length) && length >= 0 && length <= kMaxDrafts;
+  return number || text == "max" || text == "adaptive"
+             ? std::string()
+             : fmt::format("expects 0 to {}, max or adaptive, not '{}'", kMaxDrafts, text);
+}
+
+void add_outputs(CLI::App& app, EvalArguments& eval) {
+  app.add_option("--html", eval.html_file, "write a self-contained page with plots")
+      ->type_name("FILE")
+      ->group(kGroupOutput);
+  app.add_option("--csv", eval.csv_file, "write a line a reply")
+      ->type_name("FILE")
+      ->group(kGroupOutput);
+  app.add_option("--json-file", eval.json_file, "write what --json prints, for `octet eval diff`")
+      ->type_name("FILE")
+      ->group(kGroupOutput);
+  app.add_flag("--json", eval.json, "one JSON object")->group(kGroupOutput);
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, EvalArguments& eval) {
+  add_pair(app, eval.pair);
+  app.get_option("--model")->required(false);  // `diff` has none
+  add_sampling(app, eval.sampling);
+  app.add_option(
+         "--prompts",
+         eval.prompt_files,
+         "suites: one JSON object a line, with \"turns\": [text, ...]; repeatable"
+  )
+      ->expected(1)
+      ->take_all()
+      ->type_name("FILE.jsonl")
+      ->group(kGroupPrompt);
+  app.add_option("--limit", eval.limit, "use the first N prompts of each file")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N")
+      ->group(kGroupPrompt);
+  app.add_flag(
+         "--skip-bad-lines", eval.skip_bad_lines, "report lines that are no prompts and go on"
+  )
+      ->group(kGroupPrompt);
+  app.add_option("--turns", eval.max_turns, "most turns of a conversation; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N")
+      ->group(kGroupPrompt);
+  app.add_flag("--no-think", eval.no_thinking, "ask the model to speak without thinking first")
+      ->group(kGroupPrompt);
+  app.add_option("-n,--predict", eval.max_tokens, "most tokens of a reply (default 128)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N")
+      ->group(kGroupPrompt);
+  app.add_flag("--ignore-eos", eval.ignore_end, "go on after end tokens, to -n")
+      ->group(kGroupPrompt);
+  app.add_option(
+         "--drafts",
+         eval.arms,
+         "ways to decode, in turn: 0 (plain), 1, 2 ..., max, adaptive (default 0 max adaptive)"
+  )
+      ->check(CLI::Validator(check_arm, "", "draft length"))
+      ->option_text("N|max|adaptive ...")
+      ->group(kGroupDrafting);
+  app.add_option("--concurrency", eval.concurrency, "conversations at a time (default 1)")
+      ->check(CLI::Range(1, 256))
+      ->type_name("N")
+      ->group(kGroupMachine);
+  add_outputs(app, eval);
+
+  CLI::App* diff = app.add_subcommand("diff", "hold two results of --json-file against each other");
+  diff->add_option("results", eval.diff_files, "two files")
+      ->required()
+      ->expected(2)
+      ->type_name("OLD NEW");
+  app.final_callback([&app, &eval] {
+    if (!eval.diff_files.empty()) {
+      return;
+    }
+    for (const char* needed : {"--model", "--prompts"}) {
+      if (app.get_option(needed)->count() == 0) {
+        throw CLI::RequiredError(needed);
+      }
+    }
+  });
+}
+
+}  // namespace octet::cli

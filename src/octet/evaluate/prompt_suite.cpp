@@ -1,0 +1,132 @@
+#include "octet/evaluate/prompt_suite.h"
+
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "octet/base/error.h"
+#include "octet/base/utf8.h"
+
+namespace octet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Longer than any prompt that fits a context; a file of another kind often has no line ends.
+constexpr size_t kMostLineBytes = 8 << 20;
+
+[[noreturn]] void malformed(std::string why) {
+  throw Error(ErrorKind::kMalformed, std::move(why));
+}
+
+std::string text_of(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || found->is_null()) {
+    return {};
+  }
+  if (found->is_number_integer()) {
+    return std::to_string(found->get<int64_t>());
+  }
+  if (!found->is_string()) {
+    malformed(fmt::format("\"{}\" is {}, expected a string", name, found->type_name()));
+  }
+  return found->get<std::string>();
+}
+
+SuitePrompt parse_prompt(const std::string& line) {
+  if (line.size() > kMostLineBytes) {
+    malformed(fmt::format("has {} bytes, expected at most {}", line.size(), kMostLineBytes));
+  }
+  if (!is_valid_utf8(line)) {
+    malformed("is not UTF-8");
+  }
+  const Json object = Json::parse(line, nullptr, false);
+  if (!object.is_object()) {
+    malformed("expected an object with \"turns\", a list of user messages");
+  }
+  SuitePrompt prompt;
+  const auto turns = object.find("turns");
+  if (turns == object.end() || !turns->is_array() || turns->empty()) {
+    malformed("expected an object with \"turns\", a list of user messages");
+  }
+  for (const Json& turn : *turns) {
+    if (!turn.is_string()) {
+      malformed("expected an object with \"turns\", a list of user messages");
+    }
+    prompt.turns.push_back(turn.get<std::string>());
+  }
+  prompt.suite = text_of(object, "suite");
+  prompt.id = text_of(object, "id");
+  prompt.category = text_of(object, "category");
+  prompt.language = text_of(object, "language");
+  prompt.system = text_of(object, "system");
+  const auto tools = object.find("tools");
+  if (tools != object.end() && !tools->is_null()) {
+    if (!tools->is_array()) {
+      malformed(fmt::format("\"tools\" is {}, expected an array", tools->type_name()));
+    }
+    prompt.tools = std::make_shared<const Json>(*tools);
+  }
+  return prompt;
+}
+
+}  // namespace
+
+void read_suite(const std::string& path, int64_t limit, BadLines bad, PromptSuite& suite) {
+  std::ifstream file(path);
+  if (!file) {
+    throw Error(
+        ErrorKind::kNotFound,
+        fmt::format("{}: cannot be opened; --prompts needs a readable file", path)
+    );
+  }
+  int64_t taken = 0;
+  std::string line;
+  for (int64_t number = 1; (limit == 0 || taken < limit) && std::getline(file, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) {
+      continue;
+    }
+    try {
+      suite.prompts.push_back(parse_prompt(line));
+      ++taken;
+    } catch (Error& error) {
+      if (bad == BadLines::kRefuse) {
+        error.add_context(fmt::format("{}: line {}", path, number));
+        throw;
+      }
+      suite.skipped.push_back({path, number, error.what()});
+    }
+  }
+  if (taken == 0) {
+    throw Error(
+        ErrorKind::kMalformed,
+        fmt::format("{}: holds no prompt; expected one JSON object a line", path)
+    );
+  }
+}
+
+uint64_t suite_digest(std::span<const SuitePrompt> prompts) {
+  // FNV-1a, 64 bits; the texts are separated by a byte that UTF-8 does not have.
+  uint64_t digest = 0xcbf29ce484222325;
+  const auto add = [&](std::string_view text) {
+    for (const char character : text) {
+      digest = (digest ^ static_cast<unsigned char>(character)) * 0x100000001b3;
+    }
+    digest = (digest ^ 0xFF) * 0x100000001b3;
+  };
+  for (const SuitePrompt& prompt : prompts) {
+    add(prompt.suite);
+    add(prompt.id);
+    add(prompt.system);
+    for (const std::string& turn : prompt.turns) {
+      add(turn);
+    }
+    add(prompt.tools != nullptr ? prompt.tools->dump() : "");
+  }
+  return digest;
+}
+
+}  // namespace octet
