@@ -288,8 +288,8 @@ std::string plots(const EvalReport& report) {
   const std::string& name = report.evaluation.arms.back().settings.name;
   out += html_bars(fmt::format("Acceptance length by category, {}", name), categories);
   std::vector<Bar> histogram;
-  for (size_t tokens = 1; tokens < last.acceptance.histogram.size(); ++tokens) {
-    const int64_t steps = last.acceptance.histogram[tokens];
+  for (int tokens = 1; tokens <= last.acceptance.rows() + 1; ++tokens) {
+    const int64_t steps = last.acceptance.histogram[static_cast<size_t>(tokens)];
     histogram.push_back(
         {fmt::format("{}", tokens), static_cast<double>(steps), fmt::format("{}", steps)}
     );

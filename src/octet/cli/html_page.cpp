@@ -35,7 +35,9 @@ std::string html_plot(
   constexpr std::array<const char*, 5> kColors = {
       "#1f6fb4", "#c8541d", "#2f8f4e", "#8a4fb0", "#7a6a1f"};
   double largest = 1e-12;
+  size_t points_of_longest = 0;
   for (const Curve& curve : curves) {
+    points_of_longest = std::max(points_of_longest, curve.values.size());
     for (const double value : curve.values) {
       largest = std::max(largest, value);
     }
@@ -61,7 +63,8 @@ std::string html_plot(
   for (size_t c = 0; c < curves.size(); ++c) {
     const std::vector<double>& values = curves[c].values;
     std::string points;
-    const double step = values.size() > 1 ? kWidth / static_cast<double>(values.size() - 1) : 0.0;
+    const double step =
+        points_of_longest > 1 ? kWidth / static_cast<double>(points_of_longest - 1) : 0.0;
     for (size_t i = 0; i < values.size(); ++i) {
       points += fmt::format(
           "{:.1f},{:.1f} ", step * static_cast<double>(i), kHeight * (1.0 - values[i] / largest)
@@ -70,9 +73,10 @@ std::string html_plot(
     const char* color = kColors.at(c % kColors.size());
     svg += fmt::format(
         "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>"
-        "<text x=\"20\" y=\"{}\" fill=\"{}\">{}</text>",
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"end\" style=\"fill:{}\">{}</text>",
         points,
         color,
+        kWidth,
         14 + 16 * c,
         color,
         html_escaped(curves[c].name)
