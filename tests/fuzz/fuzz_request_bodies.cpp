@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include "octet/serve/api_error.h"
 #include "octet/serve/generation_request.h"
 #include "octet/serve/messages_request.h"
