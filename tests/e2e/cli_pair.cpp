@@ -232,22 +232,6 @@ TEST(Run, ComparesWithPlainDecoding) {
   );
 }
 
-TEST(Chat, RemembersResetsAndSumsUp) {
-  const ProgramResult result = run_with_pair(
-      "chat",
-      {"--temp", "0", "--no-think"},
-      kPrompt + "\n/nonsense\nWhat is a river?\n/reset\n" + kPrompt + "\n/quit\nunread\n"
-  );
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(
-      result.out, AllOf(HasSubstr("Helsinki"), HasSubstr("A river is"), Not(HasSubstr("unread")))
-  );
-  EXPECT_THAT(
-      result.err,
-      AllOf(HasSubstr("3 replies"), HasSubstr("there is no /nonsense"), HasSubstr("by position"))
-  );
-}
-
 TEST(Inspect, DescribesThePairAsTextAndJson) {
   const ProgramResult text = run_octet({"inspect", kPairTarget, kPairDrafter, "--tensors"});
   EXPECT_EQ(text.exit_code, 0) << text.err;

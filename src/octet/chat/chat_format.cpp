@@ -13,6 +13,15 @@ const char* role_name(ChatRole role) {
   return role == ChatRole::kSystem ? "system" : role == ChatRole::kUser ? "user" : "assistant";
 }
 
+Json arguments_of(const ChatOptions& options) {
+  Json arguments = {
+      {"enable_thinking", options.thinking}, {"conversational_mode", options.conversational_mode}};
+  if (options.thinking_token_budget) {
+    arguments["thinking_token_budget"] = *options.thinking_token_budget;
+  }
+  return arguments;
+}
+
 }  // namespace
 
 std::vector<TextSpan> format_chat(
@@ -25,11 +34,7 @@ std::vector<TextSpan> format_chat(
   for (const ChatMessage& message : messages) {
     array.push_back({{"role", role_name(message.role)}, {"content", message.text}});
   }
-  Json arguments = {
-      {"enable_thinking", options.thinking}, {"conversational_mode", options.conversational_mode}};
-  if (options.thinking_token_budget) {
-    arguments["thinking_token_budget"] = *options.thinking_token_budget;
-  }
+  const Json arguments = arguments_of(options);
   return chat.render(
       tokenizer, {.messages = &array, .arguments = &arguments, .open_reply = options.open_reply}
   );
@@ -42,6 +47,23 @@ std::vector<TokenId> encode_chat(
     const ChatOptions& options
 ) {
   return tokenizer.with_bos(tokenizer.encode_spans(format_chat(chat, tokenizer, messages, options))
+  );
+}
+
+std::vector<TokenId> encode_chat(
+    const ChatTemplate& chat,
+    const Tokenizer& tokenizer,
+    const nlohmann::ordered_json& messages,
+    const nlohmann::ordered_json& tools,
+    const ChatOptions& options
+) {
+  const Json arguments = arguments_of(options);
+  return chat.encode(
+      tokenizer,
+      {.messages = &messages,
+       .tools = &tools,
+       .arguments = &arguments,
+       .open_reply = options.open_reply}
   );
 }
 

@@ -1,5 +1,5 @@
-// Conversations of plain texts to prompts, for the program's own commands: who spoke and what,
-// without tools. Not for requests in JSON (chat_template.h), which does the work here too.
+// Conversations to prompts for the program's own commands: who spoke and what, and the few settings
+// that they have. Not for requests of clients (chat_template.h), which does the work here too.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "octet/base/token.h"
 #include "octet/chat/chat_template.h"
@@ -46,6 +48,15 @@ std::vector<TokenId> encode_chat(
     const ChatTemplate& chat,
     const Tokenizer& tokenizer,
     std::span<const ChatMessage> messages,
+    const ChatOptions& options
+);
+
+/// The same for messages and tools in JSON, as ChatInput has them. `tools` null: none.
+std::vector<TokenId> encode_chat(
+    const ChatTemplate& chat,
+    const Tokenizer& tokenizer,
+    const nlohmann::ordered_json& messages,
+    const nlohmann::ordered_json& tools,
     const ChatOptions& options
 );
 

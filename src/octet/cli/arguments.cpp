@@ -102,7 +102,7 @@ void add_reply(CLI::App& app, ReplyOptions& reply) {
       app,
       "--thinking-budget",
       reply.thinking_budget,
-      "ask for thoughts of at most N tokens (a request)",
+      "thoughts of at most N tokens: the model is asked, and held to it",
       CLI::Range(int64_t{1}, int64_t{1} << 20),
       kGroupPrompt
   );
@@ -116,7 +116,16 @@ void add_reply(CLI::App& app, ReplyOptions& reply) {
   app.add_flag("--ignore-eos", reply.ignore_end, "go on after end tokens")->group(kGroupPrompt);
   add_sampling(app, reply.sampling);
   add_drafting(app, reply);
-  app.add_flag("--hide-thinking", reply.hide_thinking, "do not print thoughts")
+  auto* hide = app.add_flag_callback(
+      "--hide-thinking", [&reply] { reply.thoughts = ThoughtView::kHide; }, "do not print thoughts"
+  );
+  hide->group(kGroupOutput);
+  app.add_flag_callback(
+         "--fold-thinking",
+         [&reply] { reply.thoughts = ThoughtView::kFold; },
+         "print one line for a thought"
+  )
+      ->excludes(hide)
       ->group(kGroupOutput);
   app.add_option(
          "--marks",
@@ -162,9 +171,21 @@ void add_run(CLI::App& app, RunArguments& run) {
 void add_chat(CLI::App& app, ChatArguments& chat) {
   add_pair(app, chat.pair);
   add_reply(app, chat.reply);
+  app.add_option(
+         "--tools",
+         chat.tools_file,
+         "tools that the model may call: a JSON array in OpenAI's form; an entry may also say how "
+         "it "
+         "is answered (\"answer\", \"answer_file\" or \"answer_command\"), else you are asked"
+  )
+      ->type_name("FILE")
+      ->group(kGroupPrompt);
+  app.add_option("--history", chat.history_file, "keep the lines you type there, for the next talk")
+      ->type_name("FILE")
+      ->group(kGroupOutput);
   app.footer(
-      "Type a message and press return. /help lists the commands; Ctrl-C stops the reply, Ctrl-D "
-      "ends."
+      "Type a message and press return; \\ at the end of a line, or Alt-Return, goes on with the "
+      "next. /help lists the commands. Ctrl-C stops the reply, Ctrl-D ends."
   );
 }
 

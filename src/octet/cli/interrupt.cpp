@@ -15,16 +15,20 @@ void on_interrupt(int /*signal*/) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
-  g_interrupted.store(false);
+InterruptGuard::InterruptGuard(Second second) {
+  reset();
   struct sigaction action {};
   action.sa_handler = on_interrupt;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second Ctrl-C has its usual effect
+  action.sa_flags = second == Second::kEndsProgram ? static_cast<int>(SA_RESETHAND) : 0;
   sigaction(SIGINT, &action, &g_previous);
 }
 
 InterruptGuard::~InterruptGuard() {
   sigaction(SIGINT, &g_previous, nullptr);
+}
+
+void InterruptGuard::reset() {
+  g_interrupted.store(false);
 }
 
 const std::atomic<bool>* InterruptGuard::flag() const {

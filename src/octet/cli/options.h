@@ -21,6 +21,9 @@ namespace octet::cli {
 /// How drafted tokens are told from the target's own in streamed text.
 enum class Marks { kAuto, kColor, kText, kOff };
 
+/// What is shown of thoughts: all, one line, nothing.
+enum class ThoughtView { kShow, kFold, kHide };
+
 /// The pair to load and the machine to run it on.
 struct PairOptions {
   std::string model;
@@ -65,7 +68,7 @@ struct ReplyOptions {
   bool no_thinking = false;
   std::optional<int64_t> thinking_budget;
   bool conversational = false;
-  bool hide_thinking = false;
+  ThoughtView thoughts = ThoughtView::kShow;
   Marks marks = Marks::kAuto;
   int compare_rounds = 0;  // > 0: also measure plain against drafted, in turn, so many times
   bool quiet = false;      // no summary
@@ -84,6 +87,8 @@ struct RunArguments {
 struct ChatArguments {
   PairOptions pair;
   ReplyOptions reply;
+  std::string tools_file;    // empty: no tools
+  std::string history_file;  // lines typed, kept from one talk to the next; empty: not kept
 };
 
 struct InspectArguments {

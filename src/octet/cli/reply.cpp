@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <optional>
 #include <random>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
+#include "octet/base/check.h"
 #include "octet/base/error.h"
-#include "octet/text/reply_parser.h"
+#include "octet/engine/grammar_constraint.h"
 
 namespace octet::cli {
 namespace {
@@ -68,93 +71,16 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Prints tokens as they come: thoughts and speech apart, or the text as it is when stop strings
-/// must be held back.
-class TokenPrinter {
- public:
-  TokenPrinter(const Pair& pair, const ReplyOptions& options, Reply& reply, TextStream* stream)
-      : parser_(pair.tokenizer),
-        hide_thinking_(options.hide_thinking),
-        raw_(!options.stop_strings.empty()),
-        reply_(reply),
-        stream_(stream) {}
-
-  void push(const EmittedToken& token) {
-    origin_ = token.drafted ? TextStream::Origin::kDraft : TextStream::Origin::kTarget;
-    if (raw_) {
-      print(token.text, ReplyPart::kSpeech);
-      return;
-    }
-    events_.clear();
-    parser_.push(token.token, events_);
-    print_events();
-  }
-
-  void finish() {
-    if (!raw_) {
-      events_.clear();
-      parser_.finish(events_);
-      print_events();
-    }
-    if (stream_ != nullptr) {
-      stream_->end();
-    }
-  }
-
- private:
-  void print_events() {
-    for (const ReplyEvent& event : events_) {
-      if (event.part == ReplyPart::kToolCall) {
-        print_tool_call(event);
-      } else {
-        print(event.text, event.part);
-      }
-      if (event.complete) {
-        end_part(event.part);
-      }
-    }
-  }
-
-  void print_tool_call(const ReplyEvent& event) {
-    if (!in_tool_call_) {
-      in_tool_call_ = true;
-      reply_.tool_calls.emplace_back();
-      show("\n", TextStream::Part::kSpeech);
-    }
-    reply_.tool_calls.back() += event.text;
-    show(event.text, TextStream::Part::kSpeech);
-  }
-
-  void end_part(ReplyPart part) {
-    in_tool_call_ = false;
-    if (part == ReplyPart::kThinking && !hide_thinking_) {
-      show("\n", TextStream::Part::kSpeech);
-    }
-  }
-
-  void print(const std::string& text, ReplyPart part) {
-    const bool thinking = part == ReplyPart::kThinking;
-    (thinking ? reply_.thinking : reply_.speech) += text;
-    if (!thinking || !hide_thinking_) {
-      show(text, thinking ? TextStream::Part::kThinking : TextStream::Part::kSpeech);
-    }
-  }
-
-  void show(std::string_view text, TextStream::Part part) {
-    if (stream_ != nullptr) {
-      stream_->write(text, origin_, part);
-    }
-  }
-
-  ReplyParser parser_;
-  bool hide_thinking_;
-  bool raw_;
-  bool in_tool_call_ = false;
-  Reply& reply_;
-  TextStream* stream_;
-  TextStream::Origin origin_ = TextStream::Origin::kTarget;
-  std::vector<ReplyEvent> events_;
-};
+EngineOptions engine_options(const Pair& pair, int64_t kept_texts) {
+  EngineOptions options;
+  options.context_length = pair.context;
+  options.kv_type = pair.kv_type;
+  options.parallel = 1;
+  options.queue_length = 1;
+  options.slots = kept_texts;
+  options.step_rows = pair.target->max_rows();
+  return options;
+}
 
 }  // namespace
 
@@ -222,47 +148,94 @@ ChatOptions chat_options(const ReplyOptions& options) {
   return chat;
 }
 
-Replier::Replier(Pair& pair, const ReplyOptions& options)
+Replier::Replier(Pair& pair, const ReplyOptions& options, int64_t kept_texts)
     : pair_(pair),
       options_(options),
-      generator_(*pair.target, *pair.drafter, *pair.tokenizer, pair.generator_options()),
-      undrafted_reason_(reason_not_to_draft(pair, options)) {
-  request_.sampling = resolve_sampling(options.sampling, *pair.target_checkpoint);
-  request_.stop_strings = options.stop_strings;
-  request_.max_tokens = options.max_tokens;
-  request_.draft_max = options.draft_max.value_or(kMaxDrafts);
-  request_.adapt_drafts = options.adapt_drafts;
-  request_.rule = options.rule;
-  if (options.draft_choice) {
-    request_.draft_choices.rows = {*options.draft_choice};
-  }
-  if (options.ignore_end) {
-    request_.stop_tokens = std::vector<TokenId>{};
-  }
+      engine_(*pair.target, *pair.drafter, pair.tokenizer, engine_options(pair, kept_texts)) {
+  request_.sampling.seed = options.sampling.seed ? *options.sampling.seed : fresh_seed();
+  apply_options();
 }
 
-Reply Replier::reply(
-    std::vector<TokenId> prompt, TextStream* stream, const std::atomic<bool>* cancelled
-) {
-  GenerateRequest request = request_;
-  request.prompt = std::move(prompt);
-  request.cancelled = cancelled;
-  Reply reply;
-  TokenPrinter printer(pair_, options_, reply, stream);
-  reply.result = generator_.generate(request, [&](const GenerateStep& step) {
-    for (const EmittedToken& token : step.tokens) {
-      printer.push(token);
+void Replier::apply_options() {
+  std::string reason = reason_not_to_draft(pair_, options_);
+  SamplingOptions sampling = options_.sampling;
+  sampling.seed = sampling.seed.value_or(request_.sampling.seed);
+  request_.sampling = resolve_sampling(sampling, *pair_.target_checkpoint);
+  request_.stop_strings = options_.stop_strings;
+  request_.max_tokens = options_.max_tokens;
+  request_.draft_max = options_.draft_max.value_or(kMaxDrafts);
+  request_.adapt_drafts = options_.adapt_drafts;
+  request_.rule = options_.rule;
+  if (options_.draft_choice) {
+    request_.draft_choices.rows = {*options_.draft_choice};
+  }
+  if (options_.ignore_end) {
+    request_.stop_tokens = std::vector<TokenId>{};
+  }
+  undrafted_reason_ = std::move(reason);
+}
+
+EngineRequest Replier::engine_request(const ReplyRequest& asked) const {
+  EngineRequest request;
+  request.generate = request_;
+  request.generate.prompt = asked.prompt;
+  if (pair_.tokenizer->chat_tokens().channel_close != kNoToken) {
+    request.thinking_budget =
+        options_.no_thinking ? std::optional<int64_t>(0) : options_.thinking_budget;
+  }
+  if (asked.grammar != nullptr) {
+    request.constraint = std::make_unique<GrammarConstraint>(asked.grammar);
+  }
+  return request;
+}
+
+Reply Replier::reply(ReplyRequest asked, TextStream* stream, const std::atomic<bool>* interrupted) {
+  ReplyPrinter printer(
+      pair_.tokenizer,
+      {.tool_names = std::move(asked.tool_names),
+       .stop_strings = options_.stop_strings,
+       .thoughts = options_.thoughts},
+      stream
+  );
+  printer.start(asked.prompt);
+  const std::shared_ptr<ReplyStream> events = engine_.submit(engine_request(asked));
+  OCTET_CHECK(events != nullptr);  // one reply at a time: the queue is never full
+  std::optional<GenerateResult> result;
+  while (!result) {
+    ReplyStreamEvent event = events->next();
+    // Every step brings an event, so this is looked at once a step.
+    if (interrupted != nullptr && interrupted->load(std::memory_order_relaxed)) {
+      events->cancel();
     }
-  });
-  printer.finish();
+    if (const auto* step = std::get_if<ReplyTokens>(&event)) {
+      for (const EmittedToken& token : step->tokens) {
+        printer.push(token);
+      }
+    } else if (auto* finished = std::get_if<ReplyFinished>(&event)) {
+      result = std::move(finished->result);
+    } else if (const auto* failed = std::get_if<ReplyFailed>(&event)) {
+      printer.finish();
+      throw Error(failed->error);
+    }
+  }
+  Reply reply = printer.finish();
+  reply.result = std::move(*result);
   statistics_.add(reply.result);
   if (options_.compare_rounds > 0 && reply.result.finish != FinishReason::kCancelled) {
+    GenerateRequest request = request_;
+    request.prompt = std::move(asked.prompt);
     compare(request);
   }
   return reply;
 }
 
 void Replier::compare(const GenerateRequest& request) {
+  if (trial_ == nullptr) {
+    trial_ = std::make_unique<Generator>(
+        *pair_.target, *pair_.drafter, *pair_.tokenizer, pair_.generator_options()
+    );
+  }
+  Generator& generator = *trial_;
   GenerateRequest plain = request;
   plain.draft_max = 0;
   std::vector<double> plain_ms;
@@ -270,11 +243,11 @@ void Replier::compare(const GenerateRequest& request) {
   GenerateResult plain_result;
   GenerateResult drafted_result;
   for (int round = 0; round < options_.compare_rounds; ++round) {
-    generator_.reset();
-    plain_result = generator_.generate(plain);
+    generator.reset();
+    plain_result = generator.generate(plain);
     plain_ms.push_back(plain_result.times.decode_ms);
-    generator_.reset();
-    drafted_result = generator_.generate(request);
+    generator.reset();
+    drafted_result = generator.generate(request);
     drafted_ms.push_back(drafted_result.times.decode_ms);
   }
   SpeedComparison& comparison = statistics_.comparison;
@@ -289,8 +262,9 @@ void Replier::compare(const GenerateRequest& request) {
 
 MemoryFigures Replier::memory() const {
   MemoryFigures figures = memory_figures(pair_);
-  figures.kv_bytes = generator_.kv_bytes();
-  figures.draft_context_bytes = generator_.draft_context_bytes();
+  const EngineStatus status = engine_.status();
+  figures.kv_bytes = status.cache_bytes - status.draft_context_bytes;
+  figures.draft_context_bytes = status.draft_context_bytes;
   return figures;
 }
 

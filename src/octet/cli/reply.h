@@ -1,19 +1,24 @@
-// One reply from request to screen: sampling resolved, tokens streamed as they come, thoughts told
-// from speech, figures gathered over all replies of the program's run. Shared by `octet run` and
-// `octet chat`. Invariant: what is printed never influences what is generated.
+// Replies for the program's own talk: sampling and drafting resolved from options, the engine
+// asked, tokens printed as they come, figures gathered over all replies of the program's run.
+// Shared by `octet run` and `octet chat`. Not for what a conversation holds (conversation.h).
+// Invariant: what is printed or measured never influences what is generated.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "octet/chat/chat_format.h"
 #include "octet/cli/options.h"
 #include "octet/cli/pair.h"
+#include "octet/cli/reply_printer.h"
 #include "octet/cli/statistics.h"
 #include "octet/cli/terminal.h"
+#include "octet/engine/engine.h"
 #include "octet/engine/generator.h"
+#include "octet/grammar/grammar.h"
 
 namespace octet::cli {
 
@@ -26,21 +31,26 @@ std::string describe_sampling(const SamplingParams& sampling);
 /// How the messages are put to the model.
 ChatOptions chat_options(const ReplyOptions& options);
 
-struct Reply {
-  GenerateResult result;
-  std::string speech;  // without thoughts and control tokens
-  std::string thinking;
-  std::vector<std::string> tool_calls;  // raw: "call:name{...}"
+struct ReplyRequest {
+  std::vector<TokenId> prompt;
+  /// What may be called; a call of anything else is speech. Empty: any name is a call.
+  std::vector<std::string> tool_names;
+  std::shared_ptr<const Grammar> grammar;  // null: none
 };
 
 class Replier {
  public:
-  /// Both must outlive the replier. Throws Error for options that contradict each other or the
-  /// pair.
-  Replier(Pair& pair, const ReplyOptions& options);
+  /// Both must outlive the replier. `kept_texts`: texts whose keys and values stay for later
+  /// prompts. Throws Error for options that contradict each other or the pair.
+  Replier(Pair& pair, const ReplyOptions& options, int64_t kept_texts);
 
-  /// Streams to `stream` unless it is null. `cancelled` may be null.
-  Reply reply(std::vector<TokenId> prompt, TextStream* stream, const std::atomic<bool>* cancelled);
+  /// The options have changed: they hold from the next reply on. The seed stays where none is
+  /// asked for. Throws Error as the constructor does.
+  void apply_options();
+
+  /// Streams to `stream` unless it is null. Ends early once `interrupted` is set; it may be null.
+  /// Throws Error for a request that cannot be served.
+  Reply reply(ReplyRequest asked, TextStream* stream, const std::atomic<bool>* interrupted);
 
   const SamplingParams& sampling() const { return request_.sampling; }
   const Statistics& statistics() const { return statistics_; }
@@ -49,14 +59,16 @@ class Replier {
   MemoryFigures memory() const;
 
  private:
+  EngineRequest engine_request(const ReplyRequest& asked) const;
   void compare(const GenerateRequest& request);
 
   Pair& pair_;
   const ReplyOptions& options_;
-  Generator generator_;
   GenerateRequest request_;  // all but the prompt
   std::string undrafted_reason_;
   Statistics statistics_;
+  Engine engine_;
+  std::unique_ptr<Generator> trial_;  // for comparisons: it feeds no drafter where none drafts
 };
 
 /// The figures so far, with the legend of the marks, on standard error.

@@ -64,6 +64,13 @@ void TextStream::write(std::string_view text, Origin origin, Part part) {
   std::fflush(stdout);
 }
 
+void TextStream::fresh_line() {
+  if (line_open_) {
+    put("\n");
+    line_open_ = false;
+  }
+}
+
 void TextStream::change_style(Origin origin, Part part) {
   if (marks_ == Marks::kColor) {
     put(kReset);
@@ -88,14 +95,11 @@ void TextStream::end() {
   if (styled_) {
     put(kReset);
   }
-  if (line_open_) {
-    put("\n");
-  }
+  fresh_line();
   std::fflush(stdout);
   origin_ = Origin::kTarget;
   part_ = Part::kSpeech;
   styled_ = false;
-  line_open_ = false;
 }
 
 std::string TextStream::legend() const {

@@ -28,6 +28,8 @@ class TextStream {
   Marks marks() const { return marks_; }
 
   void write(std::string_view text, Origin origin, Part part);
+  /// Ends the line if one is open.
+  void fresh_line();
   /// Leaves all styles; ends the line if one is open.
   void end();
 

@@ -611,6 +611,7 @@ void Engine::Worker::step(const std::vector<Job*>& batch) {
       );
     }
   }
+  update_status();  // before anybody hears that a reply is over and asks
   for (Job* job : batch) {
     if (job->run != nullptr && job->run->finished()) {
       finish(*job, FinishReason::kNone);
@@ -670,6 +671,7 @@ void Engine::Worker::update_status() {
   status_.slots_pinned = pool_.pinned();
   status_.evictions = pool_.evictions();
   status_.cache_bytes = pool_.bytes();
+  status_.draft_context_bytes = pool_.draft_context_bytes();
   status_.plain_step_ms = costs.knows_forward(1) ? costs.forward_ms(1) : 0.0;
   status_.block_step_ms = costs.knows_forward(rows) ? costs.forward_ms(rows) : 0.0;
   status_.draft_ms = costs.knows_draft() ? costs.draft_ms() : 0.0;

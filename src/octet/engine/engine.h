@@ -75,7 +75,8 @@ struct EngineStatus {
   int64_t slots_idle = 0;
   int64_t slots_pinned = 0;
   int64_t evictions = 0;
-  int64_t cache_bytes = 0;
+  int64_t cache_bytes = 0;          // keys, values and draft contexts of all texts kept
+  int64_t draft_context_bytes = 0;  // of them, draft contexts
   int64_t cache_bytes_limit = 0;
   double plain_step_ms = 0.0;  // one sequence, one row; 0: not measured yet
   double block_step_ms = 0.0;  // one sequence, all rows of a block
@@ -85,7 +86,7 @@ struct EngineStatus {
 
 class Engine {
  public:
-  /// The models must outlive the engine and are its alone from here on.
+  /// The models must outlive the engine, and are its alone while a reply is in the making.
   Engine(
       TargetModel& target,
       Drafter& drafter,

@@ -172,6 +172,14 @@ int64_t SlotPool::bytes() const {
   return total;
 }
 
+int64_t SlotPool::draft_context_bytes() const {
+  int64_t total = 0;
+  for (const Entry& entry : entries_) {
+    total += entry.slot->sequence.draft_state->bytes();
+  }
+  return total;
+}
+
 int64_t SlotPool::in_use() const {
   return std::ranges::count_if(entries_, [](const Entry& e) { return e.use == Use::kBusy; });
 }

@@ -52,6 +52,7 @@ class SlotPool {
   int64_t longest_prefix(std::span<const TokenId> prompt) const;
 
   int64_t bytes() const;
+  int64_t draft_context_bytes() const;  // of bytes()
   int64_t bytes_limit() const { return options_.bytes_limit; }
   int64_t in_use() const;
   int64_t idle() const { return static_cast<int64_t>(entries_.size()) - in_use(); }

@@ -85,8 +85,9 @@ void print_json(
       .member("speech", reply.speech)
       .member("thinking", reply.thinking);
   json.key("tool_calls").begin_array();
-  for (const std::string& call : reply.tool_calls) {
-    json.value(call);
+  for (const ToolCall& call : reply.calls) {
+    json.begin_object().member("name", call.name).member("arguments", call.arguments);
+    json.member("complete", call.complete).end_object();
   }
   json.end_array();
   json.member("finish", finish_reason_name(reply.result.finish)).key("prompt_ids").begin_array();
@@ -133,10 +134,14 @@ int run(const RunArguments& arguments) {
   const std::string text = read_prompt(arguments);
   Pair pair = load_pair(arguments.pair);
   const std::vector<TokenId> prompt = encode_prompt(arguments, pair, text);
-  Replier replier(pair, arguments.reply);
+  Replier replier(pair, arguments.reply, 1);
   TextStream stream(arguments.reply.marks);
   const InterruptGuard interrupt;
-  const Reply reply = replier.reply(prompt, arguments.json ? nullptr : &stream, interrupt.flag());
+  const Reply reply = replier.reply(
+      {.prompt = prompt, .tool_names = {}, .grammar = nullptr},
+      arguments.json ? nullptr : &stream,
+      interrupt.flag()
+  );
   if (arguments.json) {
     print_json(arguments, pair, replier, prompt, reply);
   } else if (!arguments.reply.quiet) {
