@@ -2,6 +2,7 @@
 
 jinja_cases.py written          templates written by hand, each about one part of the language
 jinja_cases.py random SEED N    random templates
+jinja_cases.py chat SEED N      random templates of what chat templates are made of
 jinja_cases.py render           cases {template, variables} from standard input
 
 Jinja2 is set up as the transformers library does for chat templates.
@@ -204,6 +205,61 @@ class Writer:
         )()
 
 
+class ChatWriter(Writer):
+    """What chat templates are made of: messages, text, white space, conditions, loops, macros, JSON."""
+
+    def text(self, depth):
+        if depth <= 0:
+            return self.pick("word", "line", "quotes", "accents", "empty", "'a'", "'x y'", "'\\n'", "person.name", "message.role", "message.content", "messages[0]['content']", "messages[-1].role")
+        t = lambda: self.text(depth - 1)
+        return self.pick(
+            lambda: f"({t()} ~ {t()})", lambda: f"({t()} + {t()})", lambda: f"({t()} | {self.pick('upper', 'lower', 'trim', 'capitalize', 'string')})", lambda: f"({t()}).{self.pick('strip', 'upper', 'lower', 'lstrip', 'rstrip')}()", lambda: f"({t()}).replace({self.text(0)}, {self.text(0)})",
+            lambda: f"({t()})[{self.pick('1:', ':2', ':-1', '-3:', '1:3', '::-1')}]", lambda: f"({self.list(depth - 1)} | join({self.text(0)}))", lambda: f"({t()} if {self.flag(depth - 1)} else {t()})", lambda: f"({self.data(depth - 1)} | tojson)", lambda: f"({t()} | default('d', true))", lambda: f"({t()}).split({self.pick(chr(39) + 'o' + chr(39), chr(39) + ' ' + chr(39))})[{self.pick('0', '-1')}]", lambda: f"({t()} or {t()})",
+        )()
+
+    def number(self, depth):
+        if depth <= 0:
+            return self.pick("zero", "one", "many", "minus", "1", "2", "7", "person.age", "messages | length", "loop.index0")
+        n = lambda: self.number(depth - 1)
+        return self.pick(lambda: f"({n()} {self.pick('+', '-', '*')} {n()})", lambda: f"({n()} % {self.pick('2', '3')})", lambda: f"({self.text(depth - 1)} | length)", lambda: f"({n()} | int)", lambda: f"({n()} if {self.flag(depth - 1)} else {n()})")()
+
+    def list(self, depth):
+        if depth <= 0:
+            return self.pick("words", "person.tags", "['x', 'y']", "void")
+        l = lambda: self.list(depth - 1)
+        return self.pick(lambda: f"({l()} + {l()})", lambda: f"[{self.text(depth - 1)}, {self.text(depth - 1)}]", lambda: f"({l()})[{self.pick('1:', ':1', '::-1')}]", lambda: f"(messages | map(attribute='role') | list)", lambda: f"({self.text(depth - 1)}).split()", lambda: "(messages | selectattr('role', 'equalto', 'user') | map(attribute='content') | list)", lambda: "(messages | rejectattr('role', 'equalto', 'user') | map(attribute='role') | list)")()
+
+    def flag(self, depth):
+        if depth <= 0:
+            return self.pick("yes", "no", "true", "false", "missing", "word", "empty", "nothing", "loop.first", "loop.last", "message.tool_calls", "messages[0].role == 'system'")
+        t = lambda: self.text(depth - 1)
+        return self.pick(
+            lambda: f"(not {self.flag(depth - 1)})", lambda: f"({self.flag(depth - 1)} {self.pick('and', 'or')} {self.flag(depth - 1)})", lambda: f"({self.number(depth - 1)} {self.pick('<', '<=', '>', '>=', '==', '!=')} {self.number(depth - 1)})", lambda: f"({t()} {self.pick('==', '!=', 'in', 'not in')} {t()})", lambda: f"({t()} in {self.list(depth - 1)})", lambda: f"({self.pick('message.content', 'message.tool_calls', 'missing', 'person', 'words', 'nothing', 'one', 'yes')} is {self.pick('', 'not ')}{self.pick('string', 'number', 'mapping', 'none', 'defined', 'boolean', 'iterable')})", lambda: f"({t()}).{self.pick('startswith', 'endswith')}({self.text(0)})", lambda: f"('{self.pick('name', 'role', 'nope')}' in {self.pick('person', 'message')})",
+        )()
+
+    def data(self, depth):
+        return self.pick(lambda: self.text(depth), lambda: self.number(depth), lambda: self.list(depth), lambda: f"({self.flag(0)})", lambda: self.pick("person", "people", "messages[2]", "message", "nested", "nothing", "half", "{'k': one}"))()
+
+    def any(self, depth):
+        return self.pick(self.text, self.text, self.text, self.number)(depth)
+
+    def statement(self, depth):
+        if depth <= 0:
+            return self.pick(lambda: self.printed(self.any(1)), lambda: self.pick("text", "a b", "{# note #}", "{#- note -#}", "x\n", "<|turn>", "</s>"))()
+        b = lambda: self.block(depth - 1)
+        return self.pick(
+            lambda: self.printed(self.any(self.rng.randint(1, 3))), lambda: self.tag("if " + self.flag(2)) + b() + self.tag("elif " + self.flag(1)) + b() + self.tag("else") + b() + self.tag("endif"), lambda: self.tag("if " + self.flag(2)) + b() + self.tag("endif"), lambda: self.tag("for x in " + self.list(1)) + b() + self.printed(self.pick("x", "loop.index", "x ~ loop.index0", "loop.length")) + self.tag("endfor"),
+            lambda: self.tag("for x in " + self.list(1) + " if x != 'a'") + b() + self.printed("x") + self.tag("endfor"), lambda: self.tag("for k, v in person.items()") + self.printed("k") + b() + self.tag("endfor"), lambda: self.tag("set s = " + self.any(2)) + self.printed("s") + b(), lambda: self.tag("set s") + b() + self.tag("endset") + self.printed("s"), lambda: self.tag("macro m(a, b='d')") + self.printed("a ~ b") + "t" + self.tag("endmacro") + self.printed(f"m({self.text(1)})") + self.printed(f"m({self.text(1)}, b={self.text(1)})"),
+            lambda: self.tag("set ns = namespace(n=0, t='')") + self.tag("for x in " + self.list(1)) + self.tag("set ns.n = ns.n + 1") + self.tag("set ns.t = ns.t ~ x") + self.tag("endfor") + self.printed("ns.n ~ ns.t"), lambda: self.tag("filter " + self.pick("upper", "trim")) + b() + self.tag("endfilter"), lambda: self.tag("generation") + b() + self.tag("endgeneration"), lambda: self.tag("for x in range(4)") + self.tag("if x == " + self.pick("1", "2")) + self.tag(self.pick("break", "continue")) + self.tag("endif") + self.printed("x") + self.tag("endfor"),
+        )()
+
+    def tag(self, inside):
+        return "{%" + self.pick("", "-") + " " + inside + " " + self.pick("", "-") + "%}"
+
+    def template(self):
+        return self.tag("for message in messages") + self.block(2) + self.tag("endfor")
+
+
 def main():
     mode = sys.argv[1]
     if mode == "written":
@@ -211,6 +267,9 @@ def main():
     elif mode == "random":
         rng = random.Random(int(sys.argv[2]))
         cases = [rendered(Writer(rng).block(2), VARIABLES) for _ in range(int(sys.argv[3]))]
+    elif mode == "chat":
+        rng = random.Random(int(sys.argv[2]))
+        cases = [rendered(ChatWriter(rng).template(), VARIABLES) for _ in range(int(sys.argv[3]))]
     else:
         cases = [rendered(case["template"], case["variables"]) for case in map(json.loads, sys.stdin)]
     for case in cases:
