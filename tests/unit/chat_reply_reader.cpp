@@ -129,6 +129,46 @@ TEST(ReplyReader, CallsThatAreNone) {
   EXPECT_EQ(shown(read("<|tool_call>call:f", {"f"})), "|Scall:f");
 }
 
+/// What is no call of ours is speech, and speech has no control tokens.
+TEST(ReplyReader, CallsThatAreSpeechShowNoControlTokens) {
+  EXPECT_EQ(
+      shown(read("<|tool_call>call:unknown{a:<|\"|>x<|\"|>}<tool_call|>y", {"f"})),
+      "|Scall:unknown{a:\"x\"}y"
+  );
+  EXPECT_EQ(shown(read("<|tool_call>a <|\"|><tool_call|>", {"f"})), "|Sa \"");
+  EXPECT_EQ(shown(read("<|tool_call>a <|x <|\"", {"f"})), "|Sa <|x <|\"");
+  // A call wrapped in another, and arguments by position, as some models write them.
+  EXPECT_EQ(
+      shown(read("<|tool_call>call:tool_call{id:<|\"|>f<|\"|>,arguments:{a:1}}<tool_call|>", {"f"})
+      ),
+      "|Scall:tool_call{id:\"f\",arguments:{a:1}}"
+  );
+  EXPECT_EQ(
+      shown(read("<|tool_call>f BEGIN_ARG x END_ARG<tool_call|>", {"f"})), "|Sf BEGIN_ARG x END_ARG"
+  );
+}
+
+/// Source code as an argument: long, with quotes of all kinds, braces and line ends.
+TEST(ReplyReader, LongTextsOfManyLinesComeBackExactly) {
+  std::string code;
+  for (int i = 0; code.size() < 5000; ++i) {
+    code +=
+        fmt::format("def f{}(a):\n\treturn {{'k': \"v\\n\", \"q\": [a, {}]}}  # <|x|> é\r\n", i, i);
+  }
+  const auto deltas = read(
+      "<|tool_call>call:f{path:<|\"|>a.py<|\"|>,text:<|\"|>" + code + "<|\"|>}<tool_call|>", {"f"}
+  );
+  std::string arguments;
+  for (const ReplyDelta& delta : deltas) {
+    if (delta.kind == ReplyDeltaKind::kToolCallArguments) {
+      arguments += delta.text;
+    }
+  }
+  const auto json = nlohmann::json::parse(arguments);
+  EXPECT_EQ(json["text"].get<std::string>(), code);
+  EXPECT_EQ(json["path"], "a.py");
+}
+
 /// However a reply is spelled in tokens, one at a time, its deltas join to the same.
 TEST(ReplyReader, EveryTokenisationGivesTheSame) {
   const auto tokenizer = test::tiny_tokenizer();

@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace octet {
+namespace {
+
+constexpr std::string_view kDelimiter = "<|\"|>";  // of strings in calls
+
+}  // namespace
 
 ReplyReader::ReplyReader(
     std::shared_ptr<const Tokenizer> tokenizer, std::vector<std::string> tool_names
@@ -13,6 +18,7 @@ ReplyReader::ReplyReader(
 void ReplyReader::start(std::span<const TokenId> prompt) {
   parser_.start(prompt);
   in_call_ = false;
+  spoken_.clear();
   calls_ = 0;
 }
 
@@ -76,7 +82,7 @@ void ReplyReader::show_call(
         std::find(tool_names_.begin(), tool_names_.end(), call_.name()) != tool_names_.end();
     if (call_.failed() || (call_.has_name() && !known)) {
       shown_ = Shown::kSpeech;
-      deltas.push_back({.kind = ReplyDeltaKind::kSpeech, .text = call_.raw()});
+      speak_call(call_.raw(), deltas);
       return;
     }
     if (!call_.has_name()) {
@@ -86,13 +92,35 @@ void ReplyReader::show_call(
     deltas.push_back({.kind = ReplyDeltaKind::kToolCall, .text = call_.name(), .call = calls_++});
   }
   if (shown_ == Shown::kSpeech) {
-    deltas.push_back({.kind = ReplyDeltaKind::kSpeech, .text = text});
+    speak_call(text, deltas);
   } else if (!arguments.empty()) {
     deltas.push_back(
         {.kind = ReplyDeltaKind::kToolCallArguments,
          .text = std::move(arguments),
          .call = calls_ - 1}
     );
+  }
+}
+
+/// A call that is none, as text: the delimiter of its strings, the one control token inside calls,
+/// becomes a quote, wherever the text is cut.
+void ReplyReader::speak_call(std::string_view text, std::vector<ReplyDelta>& deltas) {
+  spoken_ += text;
+  std::string out;
+  for (size_t at = spoken_.find(kDelimiter); at != std::string::npos;
+       at = spoken_.find(kDelimiter)) {
+    out.append(spoken_, 0, at);
+    out += '"';
+    spoken_.erase(0, at + kDelimiter.size());
+  }
+  size_t begun = std::min(spoken_.size(), kDelimiter.size() - 1);  // bytes of one that may follow
+  while (!spoken_.ends_with(kDelimiter.substr(0, begun))) {
+    --begun;
+  }
+  out.append(spoken_, 0, spoken_.size() - begun);
+  spoken_.erase(0, spoken_.size() - begun);
+  if (!out.empty()) {
+    deltas.push_back({.kind = ReplyDeltaKind::kSpeech, .text = std::move(out)});
   }
 }
 
@@ -103,8 +131,14 @@ void ReplyReader::end_call(bool closed, std::vector<ReplyDelta>& deltas) {
   std::string arguments;
   const bool complete = call_.finish(arguments) && closed;
   if (shown_ == Shown::kNothing) {
-    deltas.push_back({.kind = ReplyDeltaKind::kSpeech, .text = call_.raw()});
-  } else if (shown_ == Shown::kCall) {
+    speak_call(call_.raw(), deltas);
+  }
+  if (!spoken_.empty()) {
+    deltas.push_back(
+        {.kind = ReplyDeltaKind::kSpeech, .text = std::exchange(spoken_, std::string())}
+    );
+  }
+  if (shown_ == Shown::kCall) {
     if (!arguments.empty()) {
       deltas.push_back(
           {.kind = ReplyDeltaKind::kToolCallArguments,

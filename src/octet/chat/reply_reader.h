@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "octet/base/token.h"
@@ -58,6 +59,7 @@ class ReplyReader {
   void take(const ReplyEvent& event, std::vector<ReplyDelta>& deltas);
   void take_call(const ReplyEvent& event, std::vector<ReplyDelta>& deltas);
   void show_call(const std::string& text, std::string arguments, std::vector<ReplyDelta>& deltas);
+  void speak_call(std::string_view text, std::vector<ReplyDelta>& deltas);
   void end_call(bool closed, std::vector<ReplyDelta>& deltas);
 
   enum class Shown { kNothing, kCall, kSpeech };
@@ -68,6 +70,7 @@ class ReplyReader {
   ToolCallParser call_;
   bool in_call_ = false;
   Shown shown_ = Shown::kNothing;  // of the call
+  std::string spoken_;             // of a call that is speech: what may begin a delimiter
   int calls_ = 0;
 };
 
