@@ -98,6 +98,7 @@ class RunningServer {
   }
 
   std::string log() const { return read_file(log_); }
+  pid_t process() const { return process_; }
 
  private:
   TemporaryDirectory directory_;
@@ -111,14 +112,17 @@ struct ClientReport {
   std::string text;
 };
 
-ClientReport run_client(const std::string& script, const std::string& address) {
+ClientReport run_client(
+    const std::string& script, const std::string& address, const std::string& more = {}
+) {
   const TemporaryDirectory directory;
   const std::string command = fmt::format(
-      "cd {} && node {} {} {} >{} 2>&1",
+      "cd {} && node {} {} {} {} >{} 2>&1",
       shell_quoted(kClients),
       script,
       shell_quoted(address),
       kKey,
+      more,
       shell_quoted(directory.file("out"))
   );
   const int status =
@@ -152,6 +156,18 @@ TEST(Serve, IndependentClientsFindWhatTheyExpect) {
   EXPECT_EQ(server.log().find("Finland"), std::string::npos) << "prompts do not belong in logs";
 }
 
+TEST(Serve, HasNoneOfTheFaultsReportedElsewhere) {
+  if (!has_node()) {
+    OCTET_NEEDS("node");
+  }
+  RunningServer server;
+  const std::string address = server.address();
+  ASSERT_FALSE(address.empty());
+  const ClientReport report = run_client("serve_faults.mjs", address);
+  EXPECT_EQ(report.exit_code, 0) << report.text;
+  EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
+}
+
 TEST(Serve, WithstandsARoughCrowd) {
   if (!has_node()) {
     OCTET_NEEDS("node");
@@ -159,7 +175,8 @@ TEST(Serve, WithstandsARoughCrowd) {
   RunningServer server({"--parallel", "4", "--queue", "8", "--cache-limit", "64"});
   const std::string address = server.address();
   ASSERT_FALSE(address.empty());
-  const ClientReport report = run_client("serve_load.mjs", address);
+  const ClientReport report =
+      run_client("serve_load.mjs", address, std::to_string(server.process()));
   EXPECT_EQ(report.exit_code, 0) << report.text;
   EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
 }
