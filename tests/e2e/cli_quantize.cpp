@@ -59,22 +59,24 @@ std::vector<float> golden_floats(const std::string& name) {
   return values;
 }
 
-/// A drafter with the published input as the first rows of one of its matrices.
-std::string write_drafter_with_golden_rows(const TemporaryDirectory& directory) {
-  DFlashShape shape;
-  shape.windowed = {true};
-  shape.causal = {false};
-  shape.feed_forward = kGoldenCols;
+/// A drafter with `values` as the first rows of one of its matrices; `fill` is the rest.
+std::string write_drafter_with(
+    const TemporaryDirectory& directory,
+    const DFlashShape& shape,
+    const char* name,
+    std::vector<float> values,
+    float fill
+) {
   const auto random = make_dflash(shape, 1);
   Checkpoint model;
   model.metadata = random->metadata;
   const SmallTokenizer tokenizer(shape.vocabulary);
   tokenizer.add_to(model.metadata);
-  std::vector<float> values = golden_floats("x.f32");
-  values.resize(static_cast<size_t>(shape.hidden * kGoldenCols), 0.25F);
   for (const LogicalTensor& tensor : random->tensors()) {
     LogicalTensor copy = tensor;
-    if (copy.name == kGoldenTensor) {
+    if (copy.name == name) {
+      values.resize(static_cast<size_t>(copy.elements()), fill);
+      copy.dtype = DType::kF32;
       copy.data = std::as_bytes(std::span(values));
     }
     model.add(copy);
@@ -82,6 +84,14 @@ std::string write_drafter_with_golden_rows(const TemporaryDirectory& directory) 
   const std::string path = directory.file("golden.gguf");
   write_gguf(path, model.metadata, model.tensors());
   return path;
+}
+
+std::string write_drafter_with_golden_rows(const TemporaryDirectory& directory) {
+  DFlashShape shape;
+  shape.windowed = {true};
+  shape.causal = {false};
+  shape.feed_forward = kGoldenCols;
+  return write_drafter_with(directory, shape, kGoldenTensor, golden_floats("x.f32"), 0.25F);
 }
 
 std::string golden_rows(const std::string& path) {
@@ -224,7 +234,8 @@ TEST(Quantize, KilledWhileWritingItLeavesNothingThatLooksDoneAndTheNextRunCleans
   const std::string source = synth_target(directory);
   const std::vector<std::vector<std::string>> commands = {
       {"quantize", source, directory.file("out.gguf"), "--type", "Q4_K_M", "-t", "1", "-q"},
-      {"convert", source, directory.file("folder"), "-t", "1", "-q"}};
+      {"convert", source, directory.file("folder"), "-t", "1", "-q"},
+      {"quantize", source, directory.file("nvfp4"), "--type", "NVFP4", "-t", "1", "-q"}};
   for (const std::vector<std::string>& command : commands) {
     SCOPED_TRACE(command.front());
     ASSERT_TRUE(kill_while_writing(directory, command)) << "it was too quick to be killed";
@@ -236,9 +247,12 @@ TEST(Quantize, KilledWhileWritingItLeavesNothingThatLooksDoneAndTheNextRunCleans
   }
 }
 
-/// Runs with files limited to 256 kB: writing more fails as on a full disk.
-int run_with_little_room(const std::vector<std::string>& arguments, const std::string& errors) {
-  std::string command = "trap '' XFSZ; ulimit -f 512; " + shell_quoted(OCTET_PROGRAM);
+/// Runs with files limited to so many blocks of 512 bytes: writing more fails as on a full disk.
+int run_with_little_room(
+    const std::vector<std::string>& arguments, const std::string& errors, int blocks
+) {
+  std::string command =
+      "trap '' XFSZ; ulimit -f " + std::to_string(blocks) + "; " + shell_quoted(OCTET_PROGRAM);
   for (const std::string& argument : arguments) {
     command += ' ' + shell_quoted(argument);
   }
@@ -251,12 +265,35 @@ int run_with_little_room(const std::vector<std::string>& arguments, const std::s
 TEST(Quantize, WithoutRoomItSaysSoAndLeavesNothing) {
   const TemporaryDirectory directory;
   const std::string source = synth_target(directory);
-  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-           {"quantize", source, directory.file("out.gguf"), "--type", "Q8_0", "-q"},
-           {"convert", source, directory.file("folder"), "-q"}}) {
-    EXPECT_EQ(run_with_little_room(command, directory.file("errors")), 2);
+  const std::string text = directory.write("text", "A river is water that flows.");
+  struct Case {
+    std::vector<std::string> command;
+    std::string output;
+    int blocks = 512;  // 256 kB
+  };
+  const std::string file = directory.file("out.gguf");
+  const std::string folder = directory.file("folder");
+  const std::vector<Case> cases = {
+      {{"quantize", source, file, "--type", "Q8_0", "-q"}, file},
+      {{"quantize",
+        kPairDrafter,
+        folder,
+        "--type",
+        "NVFP4",
+        "--gptq",
+        "--calibrate",
+        text,
+        "--target",
+        kPairTarget,
+        "-q"},
+       folder},
+      {{"convert", source, folder, "-q"}, folder},
+      {{"imatrix", "-m", kPairTarget, "-o", file, "-f", text, "-q"}, file, 8}};
+  for (const Case& limited : cases) {
+    SCOPED_TRACE(limited.command.front());
+    EXPECT_EQ(run_with_little_room(limited.command, directory.file("errors"), limited.blocks), 2);
     EXPECT_THAT(read_file(directory.file("errors")), testing::HasSubstr("cannot write the file"));
-    EXPECT_FALSE(exists(command[2]));
+    EXPECT_FALSE(exists(limited.output));
     EXPECT_EQ(partial_files(directory), 0);
   }
 }
@@ -322,6 +359,41 @@ TEST(Quantize, NVFP4FolderOpensAndSharesScalesOfFusedWeights) {
   EXPECT_THAT(read_file(folder + "/hf_quant_config.json"), testing::HasSubstr("\"fc\""));
 }
 
+std::string first_bytes(std::span<const std::byte> bytes, size_t count) {
+  return {reinterpret_cast<const char*>(bytes.data()), count};
+}
+
+TEST(Quantize, WritesThePublishedBytesOfNVFP4InBothLayouts) {
+  const TemporaryDirectory directory;
+  const std::string golden = OCTET_SOURCE_DIR "/tests/golden/quant/nvfp4/";
+  DFlashShape shape;
+  shape.head_dim = 16;  // four heads of it are the 64 columns of the published weight
+  shape.hidden = 64;    // and all other rows are whole blocks of GGUF's layout too
+  shape.feed_forward = 64;
+  constexpr const char* kName = "blk.0.attn_output.weight";
+  const std::string source =
+      write_drafter_with(directory, shape, kName, golden_floats("../nvfp4/w.f32"), 0.0F);
+  const std::string folder = directory.file("folder");
+  const std::string gguf = directory.file("repacked.gguf");
+  for (const char* threads : {"1", "3"}) {
+    const ProgramResult result =
+        run_octet({"quantize", source, folder, "--type", "NVFP4", "--force", "-q", "-t", threads});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto made = open_checkpoint(folder);
+    const LogicalTensor& tensor = made->at(kName);
+    ASSERT_EQ(tensor.dtype, DType::kNVFP4ModelOpt);
+    EXPECT_EQ(first_bytes(tensor.data, 256), read_file(golden + "w.weight.u8"));
+    EXPECT_EQ(first_bytes(tensor.block_scales, 32), read_file(golden + "w.weight_scale.e4m3"));
+    EXPECT_EQ(tensor.scale, golden_floats("../nvfp4/w.weight_scale_2.f32").front());
+  }
+  ASSERT_EQ(run_octet({"convert", folder, gguf, "-q"}).exit_code, 0);
+  const auto repacked = open_checkpoint(gguf);
+  const LogicalTensor& tensor = repacked->at(kName);
+  ASSERT_EQ(tensor.dtype, DType::kNVFP4);
+  EXPECT_EQ(first_bytes(tensor.data, 288), read_file(golden + "w.ggml_nvfp4.q"));
+  EXPECT_EQ(tensor.scale, golden_floats("../nvfp4/w.weight_scale_2.f32").front());
+}
+
 /// What a drafter is calibrated with; few tokens, one thread.
 std::vector<std::string> calibrating(const std::string& text, std::vector<std::string> more) {
   std::vector<std::string> arguments = {
@@ -364,6 +436,47 @@ TEST(Quantize, GptqDraftersDependOnTheTextNotOnThreads) {
       w4a4->at("blk.0.attn_q.weight").input_scale, w4a4->at("blk.0.attn_v.weight").input_scale
   );
   EXPECT_TRUE(std::ranges::equal(w4a4->at("fc.weight").data, plain->at("fc.weight").data));
+  // As GGUF it says the same.
+  const std::string gguf = directory.file("w4a4.gguf");
+  ASSERT_EQ(
+      run_octet({"convert", directory.file("w4a4"), gguf, "--tokenizer", kPairTarget}).exit_code, 0
+  );
+  const auto repacked = open_checkpoint(gguf);
+  EXPECT_EQ(*repacked->metadata.find_string("general.quant_algo"), "NVFP4");
+  EXPECT_EQ(repacked->at("fc.weight").input_scale, w4a4->at("fc.weight").input_scale);
+  // Both run, in every mode that they allow; text never depends on it.
+  std::string text_of_all;
+  for (const char* mode : {"auto", "fast", "w4a16", "w4a4"}) {
+    const ProgramResult run = run_octet(
+        {"run",
+         "-m",
+         kPairTarget,
+         "-md",
+         gguf,
+         "-t",
+         "1",
+         "-n",
+         "24",
+         "--temp",
+         "0",
+         "-q",
+         "-p",
+         "What is a river?",
+         "--activation",
+         mode}
+    );
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    text_of_all = text_of_all.empty() ? run.out : text_of_all;
+    EXPECT_EQ(run.out, text_of_all) << mode;
+  }
+  const ProgramResult lacking = run_octet(
+      {"run", "-m", kPairTarget, "-md", directory.file("one"), "-p", "x", "--activation", "w4a4"}
+  );
+  EXPECT_EQ(lacking.exit_code, 2);
+  EXPECT_THAT(lacking.err, testing::HasSubstr("no input scale"));
+  const ProgramResult idle = run_with_pair("run", {"-p", "x", "--activation", "fast"});
+  EXPECT_EQ(idle.exit_code, 2);
+  EXPECT_THAT(idle.err, testing::HasSubstr("there are none"));
 }
 
 TEST(Quantize, CalibrationSaysWhatItLacks) {

@@ -7,6 +7,7 @@
 
 #include "support/chat_seeds.h"
 #include "support/format_seeds.h"
+#include "support/importance_seeds.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path root(argv[1]);
   auto all = octet::test::format_seeds();
   all.merge(octet::test::chat_seeds());
+  all["importance"] = octet::test::importance_seeds();
   for (const auto& [target, seeds] : all) {
     std::filesystem::create_directories(root / target);
     for (size_t i = 0; i < seeds.size(); ++i) {

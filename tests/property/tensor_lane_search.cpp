@@ -1,4 +1,5 @@
-// Searching four groups at once finds what searching one after the other finds, bit by bit.
+// Searching many groups at once, in vectors of any width, finds what searching one after the other
+// finds, bit by bit.
 
 #include <algorithm>
 #include <array>
@@ -6,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -71,18 +73,20 @@ bool same_bits(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
 
-TEST(LaneSearch, AffineLanesEqualSingleGroups) {
+class LaneSearches : public testing::TestWithParam<const LaneSearch*> {};
+
+TEST_P(LaneSearches, AffineLanesEqualSingleGroups) {
   constexpr size_t kValues = 32;
-  for (uint64_t seed = 1; seed <= 400; ++seed) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
     std::mt19937_64 random(seed);
-    const std::vector<float> values = random_groups(random, kSearchLanes, kValues);
+    const std::vector<float> values = random_groups(random, kAffineGroups, kValues);
     const std::vector<float> weights = random_weights(random, values.size());
     const int max_code = seed % 2 == 0 ? 15 : 31;
     const AffineTrials trials = seed % 3 == 0 ? kImportanceTrials : AffineTrials{-1.0F, 0.1F, 20};
     std::vector<uint8_t> codes(values.size());
-    const auto fits =
-        search_affine_lanes(values.data(), max_code, weights.data(), trials, codes.data());
-    for (size_t lane = 0; lane < kSearchLanes; ++lane) {
+    std::array<AffineFit, kAffineGroups> fits;
+    GetParam()->affine(values.data(), max_code, weights.data(), trials, fits.data(), codes.data());
+    for (size_t lane = 0; lane < kAffineGroups; ++lane) {
       std::array<uint8_t, kValues> expected{};
       const size_t first = lane * kValues;
       const AffineFit fit = search_affine(
@@ -100,18 +104,19 @@ TEST(LaneSearch, AffineLanesEqualSingleGroups) {
   }
 }
 
-TEST(LaneSearch, SymmetricLanesEqualSingleGroups) {
+TEST_P(LaneSearches, SymmetricLanesEqualSingleGroups) {
   constexpr size_t kValues = 16;
-  for (uint64_t seed = 1; seed <= 400; ++seed) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
     std::mt19937_64 random(seed);
-    const std::vector<float> values = random_groups(random, kSearchLanes, kValues);
+    const std::vector<float> values = random_groups(random, kSymmetricGroups, kValues);
     const std::vector<float> weights = random_weights(random, values.size());
     const bool weighted = seed % 2 == 0;
     std::vector<uint8_t> codes(values.size());
-    const auto scales = search_symmetric_lanes(
-        values.data(), 32, weighted ? weights.data() : nullptr, codes.data()
+    std::array<float, kSymmetricGroups> scales{};
+    GetParam()->symmetric(
+        values.data(), 32, weighted ? weights.data() : nullptr, scales.data(), codes.data()
     );
-    for (size_t lane = 0; lane < kSearchLanes; ++lane) {
+    for (size_t lane = 0; lane < kSymmetricGroups; ++lane) {
       std::array<uint8_t, kValues> expected{};
       const size_t first = lane * kValues;
       const float scale = search_symmetric(
@@ -126,6 +131,13 @@ TEST(LaneSearch, SymmetricLanesEqualSingleGroups) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Widths,
+    LaneSearches,
+    testing::ValuesIn(runnable_lane_searches()),
+    [](const auto& search) { return std::string(search.param->name); }
+);
 
 }  // namespace
 }  // namespace octet::test

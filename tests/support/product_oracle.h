@@ -114,6 +114,8 @@ inline int64_t activation_block(DType dtype) {
     case cpu::ActivationKind::kInt8Per256:
       return 256;
     case cpu::ActivationKind::kF32:
+    case cpu::ActivationKind::kBF16:
+    case cpu::ActivationKind::kE2M1Per16:  // not by default
       break;
   }
   return 0;

@@ -11,6 +11,7 @@
 
 #include "octet/base/error.h"
 #include "octet/quantize/importance.h"
+#include "support/importance_seeds.h"
 #include "support/random_models.h"
 #include "support/temporary_directory.h"
 
@@ -25,27 +26,6 @@ ImportanceMatrix example() {
   matrix.chunk_count = 7;
   matrix.chunk_size = 256;
   return matrix;
-}
-
-template <typename T>
-void append(std::string& bytes, T value) {
-  bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-std::string legacy_bytes() {
-  std::string bytes;
-  append(bytes, int32_t{2});
-  for (const std::string name : {"blk.0.attn_q.weight", "blk.0.ffn_up.weight"}) {
-    append(bytes, static_cast<int32_t>(name.size()));
-    bytes += name;
-    append(bytes, int32_t{4});
-    append(bytes, int32_t{2});
-    append(bytes, 2.0F);
-    append(bytes, 8.0F);
-  }
-  append(bytes, int32_t{5});
-  append(bytes, int32_t{8});
-  return bytes + "text.txt";
 }
 
 TEST(Importance, ComesBackFromItsFile) {
@@ -67,7 +47,7 @@ TEST(Importance, ComesBackFromItsFile) {
 
 TEST(Importance, ReadsTheOlderForm) {
   const TemporaryDirectory directory;
-  const ImportanceMatrix read = read_importance(directory.write("i.dat", legacy_bytes()));
+  const ImportanceMatrix read = read_importance(directory.write("i.dat", legacy_importance()));
   EXPECT_THAT(read.entries.at("blk.0.ffn_up.weight").weights(), testing::ElementsAre(0.5F, 2.0F));
   EXPECT_EQ(read.chunk_count, 5);
   EXPECT_THAT(read.datasets, testing::ElementsAre("text.txt"));
@@ -75,7 +55,7 @@ TEST(Importance, ReadsTheOlderForm) {
 
 TEST(Importance, RefusesEveryCutAndNumbersThatAreNone) {
   const TemporaryDirectory directory;
-  const std::string whole = legacy_bytes();
+  const std::string whole = legacy_importance();
   const size_t entries_end = whole.size() - std::string("text.txt").size() - 8;
   for (size_t length = 0; length < entries_end; ++length) {
     const std::string path = directory.write("i.dat", whole.substr(0, length));
@@ -95,7 +75,7 @@ TEST(Importance, MutatedFilesGiveErrorsOrFiniteNumbers) {
   const TemporaryDirectory directory;
   write_importance(directory.file("i.gguf"), example());
   std::mt19937 random(7);
-  for (const std::string& whole : {legacy_bytes(), read_file(directory.file("i.gguf"))}) {
+  for (const std::string& whole : {legacy_importance(), read_file(directory.file("i.gguf"))}) {
     for (int round = 0; round < 300; ++round) {
       std::string bytes = whole;
       for (int flips = 0; flips < 3; ++flips) {
@@ -103,7 +83,7 @@ TEST(Importance, MutatedFilesGiveErrorsOrFiniteNumbers) {
       }
       try {
         for (const auto& [name, entry] :
-             read_importance(directory.write("mutated", bytes)).entries) {
+             parse_importance(std::as_bytes(std::span(bytes)), "mutated").entries) {
           for (const float weight : entry.weights()) {
             EXPECT_TRUE(std::isfinite(weight) && weight >= 0.0F) << name << " round " << round;
           }

@@ -29,6 +29,22 @@ void add_memory(CLI::App& app, PairOptions& pair) {
 
 }  // namespace
 
+void add_activation(CLI::App& app, ActivationMode& mode, const char* group) {
+  app.add_option(
+         "--activation",
+         mode,
+         "how activations enter products with NVFP4 weights: auto (as the file says), fast (8-bit "
+         "integers), w4a16 (16-bit floats), w4a4 (E2M1, needs input scales)"
+  )
+      ->transform(CLI::CheckedTransformer(std::map<std::string, ActivationMode>{
+          {"auto", ActivationMode::kAuto},
+          {"fast", ActivationMode::kFast},
+          {"w4a16", ActivationMode::kW4A16},
+          {"w4a4", ActivationMode::kW4A4}}))
+      ->option_text("auto|fast|w4a16|w4a4")
+      ->group(group);
+}
+
 void add_pair(CLI::App& app, PairOptions& pair) {
   app.add_option(
          "-m,--model",
@@ -89,6 +105,7 @@ void add_pair(CLI::App& app, PairOptions& pair) {
   )
       ->type_name("NAME")
       ->group(kGroupMachine);
+  add_activation(app, pair.activation, kGroupMachine);
   app.add_option(
          "--kv-type",
          pair.kv_type,

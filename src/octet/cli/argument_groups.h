@@ -1,5 +1,5 @@
-// Flags that several commands share, and the flags of `serve` and `eval`. For the sources of flags alone: they
-// know CLI11. Invariant: a flag of one name means the same in every command.
+// Flags that several commands share, and the flags of `serve` and `eval`. For the sources of flags
+// alone: they know CLI11. Invariant: a flag of one name means the same in every command.
 #pragma once
 
 #include <optional>
@@ -40,6 +40,8 @@ void add_optional(
 }
 
 void add_pair(CLI::App& app, PairOptions& pair);
+/// --activation, in the group `group`.
+void add_activation(CLI::App& app, ActivationMode& mode, const char* group);
 void add_sampling(CLI::App& app, SamplingOptions& sampling);
 /// --prompts, --limit and -n: the replies that a command asks for. `text` says what prompts are
 /// for; the present value of `max_tokens` is its default.

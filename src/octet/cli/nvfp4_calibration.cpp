@@ -54,13 +54,22 @@ CalibrationRequest request_of(
   return request;
 }
 
+/// Weights that are rounded already multiply as they will later.
+std::unique_ptr<Ops> calibration_backend(const QuantizeArguments& arguments) {
+  return make_cpu_ops(
+      {.threads = arguments.threads,
+       .isa = arguments.isa,
+       .activation = arguments.w4a4 ? ActivationMode::kW4A4 : ActivationMode::kW4A16}
+  );
+}
+
 CalibratedWeights calibrate_target(
     const QuantizeArguments& arguments,
     const std::shared_ptr<const Checkpoint>& source,
     CheckpointPlan& plan,
     ThreadPool& pool
 ) {
-  CalibrationOps ops(make_cpu_ops({.threads = arguments.threads, .isa = arguments.isa}));
+  CalibrationOps ops(calibration_backend(arguments));
   Progress progress(!arguments.quiet);
   const auto tokenizer = load_tokenizer(*source);
   const auto target = load_target(source, ops, {});
@@ -83,7 +92,7 @@ CalibratedWeights calibrate_drafter(
     ThreadPool& pool
 ) {
   const auto target_ops = make_cpu_ops({.threads = arguments.threads, .isa = arguments.isa});
-  CalibrationOps ops(make_cpu_ops({.threads = arguments.threads, .isa = arguments.isa}));
+  CalibrationOps ops(calibration_backend(arguments));
   Progress progress(!arguments.quiet);
   const auto checkpoint = open_checkpoint(arguments.target);
   const auto tokenizer = load_tokenizer(*checkpoint);

@@ -32,6 +32,7 @@ struct PairOptions {
   int threads = 0;          // 0: all usable CPUs
   std::string isa;          // empty: the best the CPU has
   KvType kv_type = KvType::kBF16;
+  ActivationMode activation = ActivationMode::kAuto;
   std::optional<int64_t> memory_limit;    // bytes; nullopt: none
   TablePlace tables = TablePlace::kFile;  // kMemory: nothing is read from files after loading
   bool lock_memory = false;
@@ -262,6 +263,7 @@ struct CompareArguments {
   std::string html;                           // file; empty: none
   int threads = 0;
   std::string isa;
+  ActivationMode activation = ActivationMode::kAuto;
   bool json = false;
 };
 

@@ -84,6 +84,31 @@ std::unique_ptr<DraftModel> load_draft_model(const PairOptions& options, Pair& p
   return model;
 }
 
+void refuse_idle_activation(
+    ActivationMode mode, std::initializer_list<const Checkpoint*> checkpoints
+) {
+  const auto has_nvfp4 = [](const Checkpoint* checkpoint) {
+    return checkpoint != nullptr && std::any_of(
+                                        checkpoint->tensors().begin(),
+                                        checkpoint->tensors().end(),
+                                        [](const LogicalTensor& tensor) {
+                                          return tensor.dtype == DType::kNVFP4 ||
+                                                 tensor.dtype == DType::kNVFP4ModelOpt;
+                                        }
+                                    );
+  };
+  if (mode != ActivationMode::kAuto &&
+      std::none_of(checkpoints.begin(), checkpoints.end(), has_nvfp4)) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format(
+            "--activation {} is about NVFP4 weights and there are none; leave it out",
+            activation_mode_name(mode)
+        )
+    );
+  }
+}
+
 Pair load_pair(const PairOptions& options, PairNeeds needs) {
   const auto start = std::chrono::steady_clock::now();
   if (options.embedding_scale && options.draft_model.empty()) {
@@ -101,13 +126,22 @@ Pair load_pair(const PairOptions& options, PairNeeds needs) {
   Pair pair;
   pair.kv_type = options.kv_type;
   pair.tables = options.tables;
-  pair.ops = needs.ops != nullptr ? std::move(needs.ops)
-                                  : make_cpu_ops({.threads = options.threads, .isa = options.isa});
+  pair.ops =
+      needs.ops != nullptr
+          ? std::move(needs.ops)
+          : make_cpu_ops(
+                {.threads = options.threads, .isa = options.isa, .activation = options.activation}
+            );
   pair.target_checkpoint = open_checkpoint(options.model);
   require_architecture(*pair.target_checkpoint, "gemma4", "-m");
   if (!options.draft_model.empty()) {
     pair.draft_checkpoint = open_checkpoint(options.draft_model);
     require_architecture(*pair.draft_checkpoint, "dflash", "-md");
+  }
+  if (!needs.other_weights) {
+    refuse_idle_activation(
+        options.activation, {pair.target_checkpoint.get(), pair.draft_checkpoint.get()}
+    );
   }
   pair.tokenizer = load_tokenizer(*pair.target_checkpoint);
   const Gemma4Config config = read_gemma4_config(*pair.target_checkpoint);

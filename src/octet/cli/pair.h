@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,10 +47,16 @@ struct Pair {
 struct PairNeeds {
   std::unique_ptr<Ops> ops;              // the backend to use instead of the one that options name
   std::vector<int64_t> cache_positions;  // of the caches that live at a time; empty: one context
+  bool other_weights = false;            // that --activation may be about, beside the pair's
 };
 
 /// Throws Error for anything that does not open, load, fit together or fit into memory.
 Pair load_pair(const PairOptions& options, PairNeeds needs = {});
+/// Throws Error(kInvalidArgument) when --activation was given and none of the checkpoints (null:
+/// not there) has NVFP4 weights.
+void refuse_idle_activation(
+    ActivationMode mode, std::initializer_list<const Checkpoint*> checkpoints
+);
 /// All but the bytes of caches.
 MemoryFigures memory_figures(const Pair& pair);
 

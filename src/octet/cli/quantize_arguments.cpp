@@ -207,6 +207,7 @@ void add_compare(CLI::App& app, CompareArguments& compare) {
   );
   add_chunks(app, compare.chunk_tokens, compare.max_chunks);
   add_threads(app, compare.threads, compare.isa);
+  add_activation(app, compare.activation, "Options");
   add_threshold(app, "--max-kl", compare.max_kl, "fail when the mean KL divergence is larger");
   add_threshold(
       app,

@@ -14,6 +14,20 @@ std::string_view kv_type_name(KvType type) {
   return "q8_0";
 }
 
+std::string_view activation_mode_name(ActivationMode mode) {
+  switch (mode) {
+    case ActivationMode::kAuto:
+      return "auto";
+    case ActivationMode::kFast:
+      return "fast";
+    case ActivationMode::kW4A16:
+      return "w4a16";
+    case ActivationMode::kW4A4:
+      break;
+  }
+  return "w4a4";
+}
+
 int64_t kv_row_bytes(KvType type, int64_t head_dim) {
   const int64_t width = kv_row_width(head_dim);
   switch (type) {

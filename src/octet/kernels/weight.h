@@ -16,10 +16,11 @@ class Weight {
 
   std::string name;
   DType dtype = DType::kF32;
-  int64_t rows = 0;            // output features
-  int64_t cols = 0;            // input features
-  int64_t resident_bytes = 0;  // bytes that one product reads, packed or in place
-  bool packed = false;         // false: the file's own bytes are used
+  int64_t rows = 0;                // output features
+  int64_t cols = 0;                // input features
+  int64_t resident_bytes = 0;      // bytes that one product reads, packed or in place
+  bool packed = false;             // false: the file's own bytes are used
+  bool float_activations = false;  // products take activations as floats, not as integers
 };
 
 }  // namespace octet

@@ -3,15 +3,6 @@
 #include "octet/base/check.h"
 
 namespace octet {
-namespace {
-
-/// Types whose products keep float32 activations (docs/numerics.md).
-bool float_activations(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-}
-
-}  // namespace
-
 void SequenceCache::fill_for_measurement(int64_t /*length*/) {
   OCTET_CHECK(false && "only caches of real models are measured");
 }
@@ -21,7 +12,7 @@ void PassWork::add(const Weight* weight, int64_t rows) {
     return;
   }
   weight_bytes += weight->resident_bytes;
-  (float_activations(weight->dtype) ? float_multiply_adds : int8_multiply_adds) +=
+  (weight->float_activations ? float_multiply_adds : int8_multiply_adds) +=
       rows * weight->rows * weight->cols;
 }
 

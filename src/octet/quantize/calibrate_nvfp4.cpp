@@ -90,13 +90,16 @@ class Calibration {
     const auto largest = request_.ops.take_largest();
     for (const auto& [layer, planned] : parts_) {
       for (const PlannedTensor* tensor : planned) {
-        float shared = 0.0F;
+        std::optional<float> shared;
         for (const std::string& name : fused_with(tensor->source->name)) {
           const auto found = largest.find(name);
-          shared = std::max(shared, found == largest.end() ? 0.0F : found->second);
+          if (found != largest.end()) {
+            shared = std::max(shared.value_or(0.0F), found->second);
+          }
         }
-        if (shared > 0.0F && std::isfinite(shared)) {
-          input_scales_[tensor->source->name] = shared / kNvfp4InputRange;
+        if (shared) {  // zeros need some scale that is a number
+          input_scales_[tensor->source->name] =
+              (*shared > 0.0F ? *shared : 1.0F) / kNvfp4InputRange;
         }
       }
     }

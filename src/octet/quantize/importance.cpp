@@ -169,10 +169,12 @@ std::vector<float> ImportanceEntry::weights() const {
 }
 
 ImportanceMatrix read_importance(const std::string& path) {
-  const auto file = MappedFile::open(path);
+  return parse_importance(MappedFile::open(path)->bytes(), path);
+}
+
+ImportanceMatrix parse_importance(std::span<const std::byte> bytes, const std::string& path) {
   try {
-    return looks_like_gguf(file->bytes()) ? from_gguf(parse_gguf(file->bytes(), path))
-                                          : from_legacy(file->bytes());
+    return looks_like_gguf(bytes) ? from_gguf(parse_gguf(bytes, path)) : from_legacy(bytes);
   } catch (Error& error) {
     error.add_context(path);
     throw;

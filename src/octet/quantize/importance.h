@@ -3,8 +3,10 @@
 // collecting (collect_importance.h). Invariant: numbers are finite, sums and counts not negative.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +33,9 @@ struct ImportanceMatrix {
 /// Throws Error: kNotFound, kMalformed naming the entry, kUnsupported for a GGUF file of another
 /// kind.
 ImportanceMatrix read_importance(const std::string& path);
+
+/// The same from the bytes of a file, which is called `path` in messages.
+ImportanceMatrix parse_importance(std::span<const std::byte> bytes, const std::string& path);
 
 /// Throws Error(kIo).
 void write_importance(const std::string& path, const ImportanceMatrix& matrix);

@@ -124,8 +124,11 @@ int bench(const BenchArguments& arguments) {
     );
     return 0;
   }
-  std::unique_ptr<Ops> backend =
-      make_cpu_ops({.threads = arguments.pair.threads, .isa = arguments.pair.isa});
+  std::unique_ptr<Ops> backend = make_cpu_ops(
+      {.threads = arguments.pair.threads,
+       .isa = arguments.pair.isa,
+       .activation = arguments.pair.activation}
+  );
   auto profiler_owner = std::make_unique<ProfilingOps>(std::move(backend));
   ProfilingOps& profiler = *profiler_owner;
   PairNeeds needs = {std::move(profiler_owner), arguments.contexts};

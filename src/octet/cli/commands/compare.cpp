@@ -39,7 +39,9 @@ TargetComparison compare_two_targets(
     refuse("--target and --max-acceptance-loss are for drafters, and these are targets");
   }
   const auto tokenizer = load_tokenizer(*first);
-  const auto ops = make_cpu_ops({.threads = arguments.threads, .isa = arguments.isa});
+  const auto ops = make_cpu_ops(
+      {.threads = arguments.threads, .isa = arguments.isa, .activation = arguments.activation}
+  );
   const auto one = load_target(first, *ops, {});
   const auto other = load_target(second, *ops, {});
   Progress progress(true);
@@ -67,7 +69,10 @@ std::vector<DrafterFigures> compare_two_drafters(const CompareArguments& argumen
   options.draft_model = arguments.first;
   options.threads = arguments.threads;
   options.isa = arguments.isa;
-  Pair pair = load_pair(options);
+  options.activation = arguments.activation;
+  PairNeeds needs;
+  needs.other_weights = true;
+  Pair pair = load_pair(options, std::move(needs));
   options.draft_model = arguments.second;
   pair.draft_checkpoint = open_checkpoint(arguments.second);
   DrafterInputs inputs;
@@ -131,6 +136,7 @@ int compare(const CompareArguments& arguments) {
         )
     );
   }
+  refuse_idle_activation(arguments.activation, {first.get(), second.get()});
   ComparisonReport report;
   report.first = arguments.first;
   report.second = arguments.second;

@@ -38,7 +38,10 @@ constexpr int64_t kInlineProductBytes = 32 << 10;
 struct PackedWeight final : Weight {
   std::shared_ptr<std::byte> tiles;
   int64_t tile_bytes = 0;
-  float scale = 1.0F;
+  float scale = 1.0F;  // of the finished sums
+  ActivationKind activations = ActivationKind::kF32;
+  float input_scale = 1.0F;  // kE2M1Per16
+  MultiplyTile multiply = nullptr;
 };
 
 /// Pieces of work of one parallel region, taken one at a time, so that a thread that starts late or
@@ -77,17 +80,17 @@ class Pieces {
 
 /// The shared input rounded in one way: groups of rows, each group's chunks one behind the other.
 struct PackedActivations {
+  ActivationKind kind = ActivationKind::kF32;
+  float input_scale = 1.0F;
   std::byte* groups = nullptr;
   int64_t group_bytes = 0;
-  bool wanted = false;
 };
 
 /// One product of a call.
 struct Run {
   const PackedWeight* weight = nullptr;
   Rows out;
-  MultiplyTile multiply = nullptr;
-  const PackedActivations* activations = nullptr;
+  size_t activations = 0;  // which way of rounding the input
 };
 
 struct Range {
@@ -172,21 +175,71 @@ void check_matrix(const LogicalTensor& tensor) {
   );
 }
 
+bool is_nvfp4(DType dtype) {
+  return dtype == DType::kNVFP4 || dtype == DType::kNVFP4ModelOpt;
+}
+
+/// The mode that the file of a weight asks for.
+ActivationMode mode_of_file(const Checkpoint& owner, const LogicalTensor& tensor) {
+  const std::string* algorithm = owner.metadata.find_string("general.quant_algo");
+  if (algorithm == nullptr) {
+    return ActivationMode::kFast;
+  }
+  const bool four_bits =
+      *algorithm == "NVFP4" || (*algorithm == "MIXED_PRECISION" && tensor.input_scale);
+  return four_bits ? ActivationMode::kW4A4 : ActivationMode::kW4A16;
+}
+
+/// Decides how the products of `weight` take their activations.
+void choose_products(
+    ActivationMode mode,
+    const MatmulKernels& kernels,
+    const LogicalTensor& tensor,
+    PackedWeight& weight
+) {
+  weight.activations = activation_kind(tensor.dtype);
+  weight.multiply = kernels.multiply[static_cast<size_t>(tensor.dtype)];
+  weight.scale = output_scale(tensor);
+  if (mode == ActivationMode::kW4A16) {
+    weight.activations = ActivationKind::kBF16;
+    weight.multiply = kernels.multiply_nvfp4_bf16;
+  } else if (mode == ActivationMode::kW4A4) {
+    if (!tensor.input_scale) {
+      throw Error(
+          ErrorKind::kUnsupported,
+          fmt::format(
+              "tensor '{}' has no input scale, and products in W4A4 need a calibrated one; run it "
+              "with --activation w4a16 or fast",
+              tensor.name
+          )
+      );
+    }
+    weight.activations = ActivationKind::kE2M1Per16;
+    weight.multiply = kernels.multiply_nvfp4_e2m1;
+    weight.input_scale = *tensor.input_scale;
+    weight.scale = w4a4_output_scale(tensor);
+  }
+  weight.float_activations =
+      weight.activations == ActivationKind::kF32 || weight.activations == ActivationKind::kBF16;
+}
+
 }  // namespace
 
 struct CpuMatmul::State {
   const MatmulKernels& kernels;
   ThreadPool& pool;
+  ActivationMode mode;
   WeightMemory memory;
-  std::array<Scratch, kActivationKindCount> activation_scratch;
   Scratch sums_scratch;
+  std::vector<std::unique_ptr<Scratch>> activation_scratch;  // one a way of rounding
   // The call in progress; kept to spare allocations.
-  std::array<PackedActivations, kActivationKindCount> activations;
+  std::vector<PackedActivations> activations;  // each way of rounding that a product wants
   std::vector<Run> runs;
   int64_t weight_bytes = 0;  // of all runs
 
-  State(const MatmulKernels& k, ThreadPool& p) : kernels(k), pool(p) {}
+  State(const MatmulKernels& k, ThreadPool& p, ActivationMode m) : kernels(k), pool(p), mode(m) {}
 
+  size_t activations_for(const PackedWeight& weight);
   void collect(ConstRows x, std::span<const Product> products);
   void place_activations(ConstRows x);
   void pack_activations(ConstRows x, int64_t unit);
@@ -200,39 +253,45 @@ struct CpuMatmul::State {
   }
 };
 
-/// Fills `runs`, `weight_bytes` and which activation kinds are wanted.
+size_t CpuMatmul::State::activations_for(const PackedWeight& weight) {
+  const auto place =
+      std::find_if(activations.begin(), activations.end(), [&](const PackedActivations& known) {
+        return known.kind == weight.activations && known.input_scale == weight.input_scale;
+      });
+  const auto index = static_cast<size_t>(place - activations.begin());
+  if (place == activations.end()) {
+    activations.push_back({weight.activations, weight.input_scale, nullptr, 0});
+  }
+  return index;
+}
+
+/// Fills `runs`, `weight_bytes` and the ways of rounding that are wanted.
 void CpuMatmul::State::collect(ConstRows x, std::span<const Product> products) {
   runs.clear();
   weight_bytes = 0;
-  for (PackedActivations& kind : activations) {
-    kind.wanted = false;
-  }
+  activations.clear();
   for (const Product& product : products) {
     const auto* weight = dynamic_cast<const PackedWeight*>(product.weight);
     OCTET_CHECK(weight != nullptr);
     OCTET_CHECK(weight->cols == x.cols);
     OCTET_CHECK(product.out.rows == x.rows && product.out.cols == weight->rows);
-    PackedActivations& kind = activations[static_cast<size_t>(activation_kind(weight->dtype))];
-    kind.wanted = true;
-    runs.push_back(
-        {weight, product.out, kernels.multiply[static_cast<size_t>(weight->dtype)], &kind}
-    );
+    runs.push_back({weight, product.out, activations_for(*weight)});
     weight_bytes += tile_count(weight->rows) * weight->tile_bytes;
   }
 }
 
-/// Gives every wanted kind its memory.
+/// Gives every way of rounding its memory.
 void CpuMatmul::State::place_activations(ConstRows x) {
-  for (int k = 0; k < kActivationKindCount; ++k) {
-    PackedActivations& kind = activations[k];
-    if (kind.wanted) {
-      kind.group_bytes =
-          activation_group_bytes(static_cast<ActivationKind>(k), kernels.group_rows, x.cols);
-      const int64_t bytes = divide_up(x.rows, kernels.group_rows) * kind.group_bytes;
-      kind.groups =
-          reinterpret_cast<std::byte*>(activation_scratch[k].floats(divide_up(bytes, sizeof(float)))
-          );
-    }
+  while (activation_scratch.size() < activations.size()) {
+    activation_scratch.push_back(std::make_unique<Scratch>());
+  }
+  for (size_t i = 0; i < activations.size(); ++i) {
+    PackedActivations& packed = activations[i];
+    packed.group_bytes = activation_group_bytes(packed.kind, kernels.group_rows, x.cols);
+    const int64_t bytes = divide_up(x.rows, kernels.group_rows) * packed.group_bytes;
+    packed.groups =
+        reinterpret_cast<std::byte*>(activation_scratch[i]->floats(divide_up(bytes, sizeof(float)))
+        );
   }
 }
 
@@ -243,26 +302,23 @@ void CpuMatmul::State::pack_activations(ConstRows x, int64_t unit) {
   const int64_t chunk = unit % chunks;
   const int64_t first_row = group * kernels.group_rows;
   const int64_t rows = std::min<int64_t>(kernels.group_rows, x.rows - first_row);
-  for (int k = 0; k < kActivationKindCount; ++k) {
-    const PackedActivations& kind = activations[k];
-    if (kind.wanted) {
-      const int64_t record_bytes =
-          activation_chunk_bytes(static_cast<ActivationKind>(k), rows, kChunkValues);
-      kernels.pack[k](
-          {x.row(first_row) + chunk * kChunkValues,
-           x.stride,
-           chunk_values(x.cols, chunk),
-           rows,
-           kind.groups + group * kind.group_bytes + chunk * record_bytes}
-      );
-    }
+  for (const PackedActivations& packed : activations) {
+    const int64_t record_bytes = activation_chunk_bytes(packed.kind, rows, kChunkValues);
+    kernels.pack[static_cast<size_t>(packed.kind)](
+        {x.row(first_row) + chunk * kChunkValues,
+         x.stride,
+         chunk_values(x.cols, chunk),
+         rows,
+         packed.groups + group * packed.group_bytes + chunk * record_bytes,
+         packed.input_scale}
+    );
   }
 }
 
 int64_t CpuMatmul::State::rows_per_pass(ConstRows x) const {
   int64_t group_bytes = 1;
-  for (const PackedActivations& kind : activations) {
-    group_bytes = std::max(group_bytes, kind.wanted ? kind.group_bytes : 0);
+  for (const PackedActivations& packed : activations) {
+    group_bytes = std::max(group_bytes, packed.group_bytes);
   }
   const int64_t groups = std::clamp<int64_t>(
       kActivationCacheBytes / group_bytes, 1, kMostRowsPerPass / kernels.group_rows
@@ -300,10 +356,11 @@ void CpuMatmul::State::multiply_share(int64_t share, int64_t shares, ConstRows x
       const Range tiles = tiles_of_share(run, first_byte, share, shares);
       first_byte += tile_count(weight.rows) * weight.tile_bytes;
       const int64_t group = first_row / kernels.group_rows;
+      const PackedActivations& packed = activations[run.activations];
       TileProduct product{
           weight.tiles.get() + tiles.begin * weight.tile_bytes,
-          run.activations->groups + group * run.activations->group_bytes,
-          run.activations->group_bytes,
+          packed.groups + group * packed.group_bytes,
+          packed.group_bytes,
           weight.cols,
           rows,
           sums};
@@ -313,7 +370,7 @@ void CpuMatmul::State::multiply_share(int64_t share, int64_t shares, ConstRows x
         request_outputs(
             run.out, {first_row, first_row + rows}, {first_output, first_output + outputs}
         );
-        run.multiply(product);
+        weight.multiply(product);
         product.tile += weight.tile_bytes;
         for (int64_t r = 0; r < rows; ++r) {
           float* out = run.out.row(first_row + r) + first_output;
@@ -326,8 +383,8 @@ void CpuMatmul::State::multiply_share(int64_t share, int64_t shares, ConstRows x
   }
 }
 
-CpuMatmul::CpuMatmul(const KernelTable& kernels, ThreadPool& pool)
-    : state_(std::make_unique<State>(kernels.matmul, pool)) {
+CpuMatmul::CpuMatmul(const KernelTable& kernels, ThreadPool& pool, ActivationMode mode)
+    : state_(std::make_unique<State>(kernels.matmul, pool, mode)) {
   OCTET_CHECK(kMostRowsPerPass % kernels.matmul.group_rows == 0);
   state_->sums_scratch.floats(pool.threads() * kMostRowsPerPass * kTileRows);
 }
@@ -347,7 +404,14 @@ std::unique_ptr<Weight> CpuMatmul::prepare(const Checkpoint& owner, const Logica
   weight->rows = tensor.rows();
   weight->cols = tensor.cols();
   weight->packed = true;
-  weight->scale = output_scale(tensor);
+  choose_products(
+      !is_nvfp4(tensor.dtype)                 ? ActivationMode::kFast
+      : state_->mode == ActivationMode::kAuto ? mode_of_file(owner, tensor)
+                                              : state_->mode,
+      state_->kernels,
+      tensor,
+      *weight
+  );
   weight->tile_bytes = tile_bytes(tensor.dtype, tensor.cols());
   const int64_t tiles = tile_count(tensor.rows());
   weight->resident_bytes = prepared_bytes(tensor);
@@ -387,8 +451,8 @@ void CpuMatmul::matmul(ConstRows x, std::span<const Product> products) {
 
 int64_t CpuMatmul::scratch_bytes() const {
   int64_t bytes = state_->sums_scratch.bytes();
-  for (const Scratch& scratch : state_->activation_scratch) {
-    bytes += scratch.bytes();
+  for (const auto& scratch : state_->activation_scratch) {
+    bytes += scratch->bytes();
   }
   return bytes;
 }

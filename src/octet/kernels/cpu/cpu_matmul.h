@@ -18,16 +18,18 @@ namespace octet::cpu {
 
 class CpuMatmul {
  public:
-  /// Both must outlive this object.
-  CpuMatmul(const KernelTable& kernels, ThreadPool& pool);
+  /// The first two must outlive this object.
+  CpuMatmul(
+      const KernelTable& kernels, ThreadPool& pool, ActivationMode mode = ActivationMode::kAuto
+  );
   ~CpuMatmul();
   CpuMatmul(const CpuMatmul&) = delete;
   CpuMatmul& operator=(const CpuMatmul&) = delete;
 
   /// Packs a matrix [out, in] in parallel and drops the file's pages behind itself: the packed copy
   /// replaces them. (Rows can still be gathered from the mapping.) Throws Error(kUnsupported) when
-  /// the tensor is not a matrix or its rows are not whole blocks, Error(kResourceExhausted) when
-  /// there is no memory.
+  /// the tensor is not a matrix, its rows are not whole blocks or it lacks the input scale that its
+  /// products need, Error(kResourceExhausted) when there is no memory.
   std::unique_ptr<Weight> prepare(const Checkpoint& owner, const LogicalTensor& tensor);
   /// Bytes of that packed copy. Throws as prepare() does for tensors it refuses.
   static int64_t prepared_bytes(const LogicalTensor& tensor);

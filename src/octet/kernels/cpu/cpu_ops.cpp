@@ -79,11 +79,11 @@ void request_rows(const LogicalTensor& table, std::span<const TokenId> ids) {
 
 }  // namespace
 
-CpuOps::CpuOps(const KernelTable& table, int threads)
+CpuOps::CpuOps(const KernelTable& table, int threads, ActivationMode activation)
     : name_(fmt::format("cpu/{}", table.name)),
       kernels_(table.vector),
       pool_(threads),
-      matmul_(table, pool_),
+      matmul_(table, pool_, activation),
       attend_(table.vector, pool_) {}
 
 void CpuOps::split(
@@ -302,7 +302,7 @@ std::unique_ptr<Ops> make_cpu_ops(const CpuOptions& options) {
     );
   }
   const int threads = options.threads == 0 ? ThreadPool::usable_cpus() : options.threads;
-  return std::make_unique<cpu::CpuOps>(cpu::choose_table(options.isa), threads);
+  return std::make_unique<cpu::CpuOps>(cpu::choose_table(options.isa), threads, options.activation);
 }
 
 }  // namespace octet

@@ -20,7 +20,7 @@ namespace octet::cpu {
 class CpuOps final : public Ops {
  public:
   /// `table` must be runnable here and outlive this object.
-  CpuOps(const KernelTable& table, int threads);
+  CpuOps(const KernelTable& table, int threads, ActivationMode activation);
 
   std::string_view name() const override { return name_; }
   int64_t scratch_bytes() const override {

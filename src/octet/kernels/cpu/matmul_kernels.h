@@ -24,9 +24,12 @@ enum class ActivationKind : uint8_t {
   kF32,         // float32 as given
   kInt8Per32,   // int8, one float scale per 32 values
   kInt8Per256,  // int8, one float scale per 256 values
+  kBF16,        // float32 rounded to bfloat16
+  kE2M1Per16,   // E2M1 with one E4M3 scale per 16 values and an input scale of the weight
 };
-inline constexpr int kActivationKindCount = 3;
+inline constexpr int kActivationKindCount = 5;
 
+/// Of weights of a type; NVFP4 can be told otherwise.
 constexpr ActivationKind activation_kind(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -52,6 +55,7 @@ struct ActivationChunk {
   int64_t count = 0;
   int64_t rows = 0;
   std::byte* record = nullptr;
+  float input_scale = 1.0F;  // kE2M1Per16
 };
 using PackActivations = void (*)(const ActivationChunk&) noexcept;
 
@@ -72,6 +76,9 @@ struct MatmulKernels {
   int64_t group_rows = 0;  // activation rows that share one pass over a weight's bits
   std::array<PackActivations, kActivationKindCount> pack{};
   std::array<MultiplyTile, kDTypeCount> multiply{};
+  // NVFP4 with activations of another kind than activation_kind() says.
+  MultiplyTile multiply_nvfp4_bf16 = nullptr;
+  MultiplyTile multiply_nvfp4_e2m1 = nullptr;
 };
 
 }  // namespace octet::cpu

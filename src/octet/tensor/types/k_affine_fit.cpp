@@ -10,7 +10,7 @@ namespace octet::types {
 
 namespace {
 
-constexpr size_t kGroups = 8;
+constexpr size_t kGroups = kAffineGroups;
 constexpr size_t kGroupValues = 32;
 constexpr int kMaxGroupScale = 63;
 
@@ -86,18 +86,18 @@ KAffineFit fit_k_affine(
       group_weights[j] += w;
     }
   }
-  for (size_t j = 0; j < kGroups; j += kSearchLanes) {
-    const std::array<AffineFit, kSearchLanes> found = search_affine_lanes(
-        values + kGroupValues * j,
-        max_code,
-        weights.data() + kGroupValues * j,
-        weighted ? kImportanceTrials : trials,
-        fit.codes.data() + kGroupValues * j
-    );
-    for (size_t lane = 0; lane < found.size(); ++lane) {
-      scales[j + lane] = found[lane].scale;
-      minimums[j + lane] = found[lane].minimum;
-    }
+  std::array<AffineFit, kGroups> found;
+  lane_search().affine(
+      values,
+      max_code,
+      weights.data(),
+      weighted ? kImportanceTrials : trials,
+      found.data(),
+      fit.codes.data()
+  );
+  for (size_t j = 0; j < kGroups; ++j) {
+    scales[j] = found[j].scale;
+    minimums[j] = found[j].minimum;
   }
   const QuantizedScales scale =
       weighted ? search_scales(scales, group_weights) : round_scales(scales);

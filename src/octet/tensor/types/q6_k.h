@@ -42,16 +42,7 @@ struct Q6K {
   static void encode(const float* values, const EncodeContext& context, std::byte* block) noexcept {
     std::array<uint8_t, 256> codes{};
     std::array<float, 16> scales{};
-    for (size_t group = 0; group < scales.size(); group += kSearchLanes) {
-      const float* weights = context.importance;
-      const std::array<float, kSearchLanes> found = search_symmetric_lanes(
-          values + 16 * group,
-          32,
-          weights == nullptr ? nullptr : weights + 16 * group,
-          codes.data() + 16 * group
-      );
-      std::copy(found.begin(), found.end(), scales.begin() + static_cast<ptrdiff_t>(group));
-    }
+    lane_search().symmetric(values, 32, context.importance, scales.data(), codes.data());
     const float largest = largest_magnitude(scales);
     if (std::fabs(largest) < kGroupEpsilon) {
       std::memset(block, 0, kFacts.block_bytes);

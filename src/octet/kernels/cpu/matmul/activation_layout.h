@@ -6,6 +6,9 @@
 //  kInt8Per32   Q8_0 Q4_0 Q4_1 Q5_0 Q5_1              int8 with one scale per 32 values
 //               IQ4_NL MXFP4 NVFP4
 //  kInt8Per256  Q4_K Q5_K Q6_K IQ4_XS                 int8 with one scale per 256 values
+//  kBF16        NVFP4 in W4A16                        float32 rounded to bfloat16
+//  kE2M1Per16   NVFP4 in W4A4                         E2M1 with an E4M3 scale per 16 values
+//                                                     (tensor/nvfp4_activations.h)
 //
 //  scale = amax / 127, code = x * (127 / amax) rounded to nearest, ties to even; codes are zero
 //  when 127 / amax is not finite.
@@ -52,6 +55,20 @@ struct Int8Per32Record {
   static constexpr int64_t bytes(int64_t rows, int64_t blocks) { return 52 * blocks * rows; }
 };
 
+/// Record of kE2M1Per16 with `blocks` blocks of 32 and M rows. Arrays of 4-byte elements [..][M]:
+///   codes   four int8 [8 * blocks]: twice E2M1
+///   scales  float [2 * blocks]: E4M3 values
+///   bias16  int32 [2 * blocks]: -signed_bias * sum of 16 codes
+struct E2M1Per16Record {
+  static constexpr int64_t scales_offset(int64_t rows, int64_t blocks) {
+    return 32 * blocks * rows;
+  }
+  static constexpr int64_t bias16_offset(int64_t rows, int64_t blocks) {
+    return 40 * blocks * rows;
+  }
+  static constexpr int64_t bytes(int64_t rows, int64_t blocks) { return 48 * blocks * rows; }
+};
+
 /// Record of kInt8Per256. Arrays [..][M] of 4-byte elements:
 ///   codes      four int8 [64]
 ///   scales     float [1]
@@ -73,7 +90,10 @@ constexpr int64_t activation_chunk_bytes(ActivationKind kind, int64_t rows, int6
       return Int8Per32Record::bytes(rows, (values + kBlockValues - 1) / kBlockValues);
     case ActivationKind::kInt8Per256:
       return Int8Per256Record::bytes(rows);
+    case ActivationKind::kE2M1Per16:
+      return E2M1Per16Record::bytes(rows, (values + kBlockValues - 1) / kBlockValues);
     case ActivationKind::kF32:
+    case ActivationKind::kBF16:
       break;
   }
   return (values + 1) / 2 * 2 * rows * 4;  // [values][M] floats, an odd last value padded with zero

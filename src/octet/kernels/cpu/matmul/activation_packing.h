@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "octet/kernels/cpu/matmul/activation_layout.h"
+#include "octet/tensor/nvfp4_activations.h"
 
 namespace octet::cpu {
 
@@ -31,6 +32,45 @@ struct ActivationPacking {
     }
     for (int64_t i = chunk.count * chunk.rows; i < padded * chunk.rows; ++i) {
       out[i] = 0.0F;
+    }
+  }
+
+  static void pack_bf16(const ActivationChunk& chunk) noexcept {
+    pack_f32(chunk);
+    auto* values = reinterpret_cast<float*>(chunk.record);
+    for (int64_t i = 0; i < chunk.count * chunk.rows; ++i) {
+      values[i] = bf16_to_f32(f32_to_bf16(values[i]));
+    }
+  }
+
+  static void pack_e2m1_per_16(const ActivationChunk& chunk) noexcept {
+    using Record = E2M1Per16Record;
+    const int64_t rows = chunk.rows;
+    const int64_t blocks = (chunk.count + kBlockValues - 1) / kBlockValues;
+    std::byte* scales = chunk.record + Record::scales_offset(rows, blocks);
+    std::byte* bias16 = chunk.record + Record::bias16_offset(rows, blocks);
+    for (int64_t m = 0; m < rows; ++m) {
+      for (int64_t group = 0; group < 2 * blocks; ++group) {
+        Nvfp4ActivationBlock block;  // zeros where the last block of 32 is half empty
+        if (group * kNvfp4ActivationBlock < chunk.count) {
+          block = round_nvfp4_activations(
+              chunk.values + m * chunk.stride + group * kNvfp4ActivationBlock, chunk.input_scale
+          );
+        }
+        int32_t sum = 0;
+        for (const int8_t code : block.doubled_codes) {
+          sum += code;
+        }
+        for (int64_t quad = 0; quad < 4; ++quad) {
+          std::memcpy(
+              chunk.record + 4 * ((4 * group + quad) * rows + m),
+              block.doubled_codes.data() + 4 * quad,
+              4
+          );
+        }
+        store(scales, group * rows + m, block.scale);
+        store(bias16, group * rows + m, -Lanes::kSignedBias * sum);
+      }
     }
   }
 

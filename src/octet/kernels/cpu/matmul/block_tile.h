@@ -3,6 +3,8 @@
 // levels looked up by 4-bit codes).
 #pragma once
 
+#include <type_traits>
+
 #include "octet/kernels/cpu/matmul/tile_kernel.h"
 #include "octet/tensor/types/iq4_levels.h"
 
@@ -13,6 +15,7 @@ namespace octet::cpu {
 template <DType dtype>
 struct AffineBlockFamily {
   static constexpr DType kDType = dtype;
+  static constexpr ActivationKind kActivations = activation_kind(kDType);
 
   template <typename Lanes, int M, int half>
   OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
@@ -90,21 +93,21 @@ inline constexpr std::array<int8_t, 16> kDoubledE2M1 = {
 
 /// Q8_0 IQ4_NL MXFP4 NVFP4: y = scale * level with signed 8-bit levels; groups of 32, NVFP4 of 16.
 /// The sum of MXFP4 and NVFP4 is in units of kUnit, which multiplies the finished sum with the
-/// tensor's own scale.
-template <DType dtype>
+/// tensor's own scale. NVFP4 also takes activations in E2M1, with a scale for each of its groups.
+template <DType dtype, ActivationKind kind = activation_kind(dtype)>
 struct SignedBlockFamily {
   static constexpr DType kDType = dtype;
+  static constexpr ActivationKind kActivations = kind;
 
   template <typename Lanes, int M, int half>
   OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
     using Float = typename Lanes::Float;
-    using Record = Int8Per32Record;
+    using Record = std::conditional_t<kFineScales, E2M1Per16Record, Int8Per32Record>;
     using Dot = typename Lanes::template SignedDot<kLargest>;
     const int64_t blocks = (chunk.values + kBlockValues - 1) / kBlockValues;
     const auto levels = Lanes::template level_table<Lanes::kSignedBias>(kLevels);
     const int64_t row = half * kHalfRows + lane;
-    const std::byte* bias = chunk.record + (kGroups == 1 ? Record::bias32_offset(M, blocks)
-                                                         : Record::bias16_offset(M, blocks));
+    const std::byte* bias = chunk.record + bias_offset<Record>(M, blocks);
     Float sum[M];
     OCTET_UNROLL
     for (int64_t m = 0; m < M; ++m) {
@@ -113,7 +116,8 @@ struct SignedBlockFamily {
     for (int64_t b = 0; b < blocks; ++b) {
       prefetch_share<Lanes, dtype, 8, half>(chunk, lane, b);
       const std::byte* activations = chunk.record + 32 * b * M;
-      const std::byte* scales = chunk.record + Record::scales_offset(M, blocks) + 4 * b * M;
+      const std::byte* scales =
+          chunk.record + Record::scales_offset(M, blocks) + 4 * b * kScales * M;
       const std::byte* codes = chunk.tile + b * BlockTile::code_bytes(dtype) + 4 * lane +
                                (kNibbles ? 0 : kCodeVectorBytes * 8 * half);
       OCTET_UNROLL
@@ -143,7 +147,8 @@ struct SignedBlockFamily {
         );
         OCTET_UNROLL
         for (int64_t m = 0; m < M; ++m) {
-          const Float scale = Lanes::mul(d, Lanes::broadcast(scales + 4 * m));
+          const std::byte* own = scales + 4 * ((kFineScales ? group : 0) * M + m);
+          const Float scale = Lanes::mul(d, Lanes::broadcast(own));
           sum[m] = Lanes::fma(Lanes::to_float(dot[m]), scale, sum[m]);
         }
       }
@@ -157,9 +162,20 @@ struct SignedBlockFamily {
  private:
   static constexpr bool kNibbles = dtype != DType::kQ8_0;
   static constexpr int64_t kGroups = dtype == DType::kNVFP4 ? 2 : 1;
+  static constexpr bool kFineScales = kind == ActivationKind::kE2M1Per16;
+  static constexpr int64_t kScales = kFineScales ? kGroups : 1;  // of activations, in 32 values
   static constexpr int kLargest = dtype == DType::kQ8_0 || dtype == DType::kIQ4NL ? 128 : 12;
   static constexpr const std::array<int8_t, 16>& kLevels =
       dtype == DType::kIQ4NL ? types::kIQ4Levels : kDoubledE2M1;
+
+  template <typename Record>
+  static constexpr int64_t bias_offset(int64_t rows, int64_t blocks) {
+    if constexpr (kGroups == 1) {
+      return Record::bias32_offset(rows, blocks);
+    } else {
+      return Record::bias16_offset(rows, blocks);
+    }
+  }
 
   template <typename Lanes>
   OCTET_INLINE static typename Lanes::Float load_scale(const std::byte* scales, int64_t index) {
@@ -170,6 +186,71 @@ struct SignedBlockFamily {
     } else {
       return Lanes::load_f16(scales + 2 * index);
     }
+  }
+};
+
+/// NVFP4 with bfloat16 activations: a weight is level times E4M3 scale, exact in bfloat16, and sums
+/// are those of the float types (float_tile.h): a sum of even and one of odd values in a chunk. In
+/// units of kUnit as above.
+struct NVFP4FloatFamily {
+  static constexpr DType kDType = DType::kNVFP4;
+  static constexpr ActivationKind kActivations = ActivationKind::kBF16;
+
+  template <typename Lanes, int M, int half>
+  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
+    using Float = typename Lanes::Float;
+    const int64_t blocks = (chunk.values + kBlockValues - 1) / kBlockValues;
+    const auto levels = Lanes::template level_table<Lanes::kSignedBias>(kDoubledE2M1);
+    const std::byte* scales =
+        chunk.tile + BlockTile::scale_offset(kDType, blocks) + half * kHalfRows + lane;
+    const std::byte* activations = chunk.record;
+    Float even[M];
+    Float odd[M];
+    OCTET_UNROLL
+    for (int64_t m = 0; m < M; ++m) {
+      even[m] = Lanes::zero();
+      odd[m] = Lanes::zero();
+    }
+    for (int64_t group = 0; group < chunk.values / kGroupValues; ++group) {
+      prefetch_share<Lanes, kDType, 16, half>(chunk, lane, group);
+      const Float scale = Lanes::load_e4m3(scales + group * kTileRows);
+      const std::byte* codes = chunk.tile + group * (4 * kCodeVectorBytes) + 4 * lane;
+      for (int64_t v = 0; v < 4; ++v) {
+        const auto four = Lanes::look_up(
+            levels, Lanes::template nibbles<half>(Lanes::load_bytes(codes + v * kCodeVectorBytes))
+        );
+        OCTET_UNROLL
+        for (int64_t k = 0; k < 4; ++k) {
+          const Float weight = Lanes::mul(value<Lanes>(four, k), scale);
+          OCTET_UNROLL
+          for (int64_t m = 0; m < M; ++m) {
+            Float& sum = k % 2 == 0 ? even[m] : odd[m];
+            sum = Lanes::fma(weight, Lanes::broadcast(activations + 4 * (k * M + m)), sum);
+          }
+        }
+        activations += int64_t{16} * M;
+      }
+    }
+    OCTET_UNROLL
+    for (int64_t m = 0; m < M; ++m) {
+      float* sum = chunk.sums_of(m, half, lane);
+      Lanes::store(sum, Lanes::add(Lanes::load(sum), Lanes::add(even[m], odd[m])));
+    }
+  }
+
+ private:
+  static constexpr int64_t kGroupValues = 16;
+  static constexpr int8_t kUnits[4][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}};
+
+  /// Value k of four, in every lane: their dot product with a unit vector, which all instruction
+  /// sets have.
+  template <typename Lanes>
+  OCTET_INLINE static typename Lanes::Float value(typename Lanes::Bytes four, int64_t k) {
+    using Dot = typename Lanes::template SignedDot<12>;
+    static constexpr int32_t kBias = -Lanes::kSignedBias;
+    const auto bias = Lanes::broadcast_int(reinterpret_cast<const std::byte*>(&kBias));
+    const auto unit = Lanes::broadcast_quad(reinterpret_cast<const std::byte*>(kUnits[k]));
+    return Lanes::to_float(Dot::end(bias, Dot::step(Dot::begin(bias), four, unit)));
   }
 };
 

@@ -9,6 +9,7 @@ namespace octet::cpu {
 template <DType dtype>
 struct FloatFamily {
   static constexpr DType kDType = dtype;
+  static constexpr ActivationKind kActivations = activation_kind(kDType);
 
   template <typename Lanes, int M, int half>
   OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {

@@ -26,6 +26,7 @@ OCTET_INLINE void add_super_block(
 template <DType dtype>
 struct AffineSuperFamily {
   static constexpr DType kDType = dtype;
+  static constexpr ActivationKind kActivations = activation_kind(kDType);
 
   template <typename Lanes, int M, int half>
   OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
@@ -133,6 +134,7 @@ struct AffineSuperFamily {
 /// start, as -32 * sum of the activation codes.
 struct SixBitFamily {
   static constexpr DType kDType = DType::kQ6K;
+  static constexpr ActivationKind kActivations = activation_kind(kDType);
 
   template <typename Lanes, int M, int half>
   OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
@@ -182,6 +184,7 @@ struct SixBitFamily {
 /// IQ4_XS: y = d * scale_j * level[q], groups of 32 with signed scales.
 struct LevelSuperFamily {
   static constexpr DType kDType = DType::kIQ4XS;
+  static constexpr ActivationKind kActivations = activation_kind(kDType);
 
   template <typename Lanes, int M, int half>
   OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {

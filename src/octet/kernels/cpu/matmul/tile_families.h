@@ -21,6 +21,8 @@ constexpr MatmulKernels make_matmul_kernels() {
   pack(ActivationKind::kF32) = &Packing::pack_f32;
   pack(ActivationKind::kInt8Per32) = &Packing::pack_int8_per_32;
   pack(ActivationKind::kInt8Per256) = &Packing::pack_int8_per_256;
+  pack(ActivationKind::kBF16) = &Packing::pack_bf16;
+  pack(ActivationKind::kE2M1Per16) = &Packing::pack_e2m1_per_16;
 
   const auto multiply = [&](DType dtype) -> MultiplyTile& {
     return kernels.multiply[static_cast<size_t>(dtype)];
@@ -42,6 +44,9 @@ constexpr MatmulKernels make_matmul_kernels() {
   // The two layouts of NVFP4 become the same tiles.
   multiply(DType::kNVFP4) = &multiply_tile<Lanes, SignedBlockFamily<DType::kNVFP4>>;
   multiply(DType::kNVFP4ModelOpt) = multiply(DType::kNVFP4);
+  kernels.multiply_nvfp4_bf16 = &multiply_tile<Lanes, NVFP4FloatFamily>;
+  kernels.multiply_nvfp4_e2m1 =
+      &multiply_tile<Lanes, SignedBlockFamily<DType::kNVFP4, ActivationKind::kE2M1Per16>>;
   return kernels;
 }
 

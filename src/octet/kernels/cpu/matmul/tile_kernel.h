@@ -9,8 +9,9 @@
 //   template <class Lanes, int M, int half> static void accumulate(const ChunkProduct&, int64_t
 //   lane)
 // which adds a chunk's products for rows [half * 16 + lane, + kLanes) to the sums of M activation
-// rows. Invariant: M only repeats the same operations for more rows; it never changes their order
-// for a row.
+// rows, a kDType whose tiles it reads and kActivations, the kind of activations it takes.
+// Invariant: M only repeats the same operations for more rows; it never changes their order for a
+// row.
 #pragma once
 
 #include <algorithm>
@@ -135,7 +136,7 @@ void multiply_tile(const TileProduct& product) noexcept {
   static constexpr auto kTable =
       chunk_table<Lanes, Family>(std::make_integer_sequence<int, Lanes::kGroupRows>{});
   std::memset(product.sums, 0, sizeof(float) * product.rows * kTileRows);
-  constexpr ActivationKind kKind = activation_kind(Family::kDType);
+  constexpr ActivationKind kKind = Family::kActivations;
   const std::byte* tile = product.tile;
   for (int64_t chunk = 0; chunk < chunk_count(product.cols); ++chunk) {
     const int64_t values = chunk_values(product.cols, chunk);

@@ -420,4 +420,8 @@ float output_scale(const LogicalTensor& tensor) {
   }
 }
 
+float w4a4_output_scale(const LogicalTensor& tensor) {
+  return 64.0F * (tensor.input_scale.value() * tensor.scale);
+}
+
 }  // namespace octet::cpu

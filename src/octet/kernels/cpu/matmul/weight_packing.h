@@ -24,4 +24,8 @@ void pack_tile(const LogicalTensor& tensor, int64_t tile, std::byte* out) noexce
 /// which NVFP4 and MXFP4 tiles count.
 float output_scale(const LogicalTensor& tensor);
 
+/// The same for NVFP4 with E2M1 activations, whose codes are doubled too: the product of both
+/// global scales, rounded once.
+float w4a4_output_scale(const LogicalTensor& tensor);
+
 }  // namespace octet::cpu
