@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=(libfmt-dev libfmt9 libsimdjson-dev libsimdjson14 libgtest-dev libgmock-dev libcli11-dev
-  nlohmann-json3-dev libboost1.81-dev prometheus-cpp-dev libprometheus-cpp-core1.0
+  nlohmann-json3-dev libboost1.81-dev libssl-dev libssl3 prometheus-cpp-dev libprometheus-cpp-core1.0
   libedit-dev libedit2 libbsd0 libmd0 libtinfo6)
 sysroot=$PWD/build/sysroot-aarch64
 state=$PWD/build/apt-aarch64

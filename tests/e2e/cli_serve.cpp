@@ -73,7 +73,7 @@ class RunningServer {
   std::string address() const {
     for (int i = 0; i < 600; ++i) {
       const std::string log = read_file(log_);
-      const size_t begin = log.find("http://");
+      const size_t begin = log.find("http");
       if (begin != std::string::npos && log.find('\n', begin) != std::string::npos) {
         return log.substr(begin, log.find_first_of(" \n", begin) - begin);
       }
@@ -112,13 +112,18 @@ struct ClientReport {
   std::string text;
 };
 
+/// `trusted`: a certificate to trust, or nothing.
 ClientReport run_client(
-    const std::string& script, const std::string& address, const std::string& more = {}
+    const std::string& script,
+    const std::string& address,
+    const std::string& more = {},
+    const std::string& trusted = {}
 ) {
   const TemporaryDirectory directory;
   const std::string command = fmt::format(
-      "cd {} && node {} {} {} {} >{} 2>&1",
+      "cd {} && NODE_EXTRA_CA_CERTS={} node {} {} {} {} >{} 2>&1",
       shell_quoted(kClients),
+      shell_quoted(trusted),
       script,
       shell_quoted(address),
       kKey,
@@ -179,6 +184,64 @@ TEST(Serve, WithstandsARoughCrowd) {
       run_client("serve_load.mjs", address, std::to_string(server.process()));
   EXPECT_EQ(report.exit_code, 0) << report.text;
   EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
+}
+
+/// A certificate for this machine, made on the spot; false: there is no openssl.
+bool make_certificate(const std::string& certificate, const std::string& key) {
+  const std::string command = fmt::format(
+      "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "
+      "/CN=localhost -addext subjectAltName=IP:127.0.0.1 -out {} -keyout {} >/dev/null 2>&1",
+      shell_quoted(certificate),
+      shell_quoted(key)
+  );
+  return std::system(command.c_str()) == 0;  // NOLINT(concurrency-mt-unsafe)
+}
+
+TEST(Serve, SpeaksTls) {
+  const TemporaryDirectory directory;
+  const std::string certificate = directory.file("cert.pem");
+  const std::string key = directory.file("key.pem");
+  const bool ready = has_node() && std::filesystem::exists(kClients + "/node_modules/openai") &&
+                     make_certificate(certificate, key);
+  if (!ready) {
+    OCTET_NEEDS("node, openai in " << kClients << ", or the program openssl");
+  }
+  RunningServer server({"--tls-cert", certificate, "--tls-key", key});
+  const std::string address = server.address();
+  ASSERT_EQ(address.rfind("https://", 0), 0U) << address;
+  const ClientReport report = run_client("serve_conformance.mjs", address, {}, certificate);
+  EXPECT_EQ(report.exit_code, 0) << report.text;
+  // Without TLS, and without trust, nothing is said.
+  EXPECT_NE(
+      run_client("serve_speech.mjs", "http" + address.substr(5), {}, certificate).exit_code, 0
+  );
+  EXPECT_NE(run_client("serve_speech.mjs", address).exit_code, 0);
+  EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
+}
+
+TEST(Serve, SaysWhichTlsFileIsWrong) {
+  const TemporaryDirectory directory;
+  const std::string certificate = directory.file("cert.pem");
+  const std::string key = directory.file("key.pem");
+  const std::string other = directory.file("other.pem");
+  if (!make_certificate(certificate, key) || !make_certificate(directory.file("c2.pem"), other)) {
+    OCTET_NEEDS("the program openssl");
+  }
+  const std::string garbage = directory.write("garbage.pem", "nothing of the kind");
+  const auto error = [](const std::vector<std::string>& flags) {
+    const ProgramResult result = run_with_pair("serve", flags);
+    EXPECT_EQ(result.exit_code, 2);
+    return result.err;
+  };
+  const auto names = [](const std::string& text, const std::string& name) {
+    return text.find(name) != std::string::npos;
+  };
+  EXPECT_TRUE(names(error({"--tls-cert", "/nonexistent.pem", "--tls-key", key}), "/nonexistent.pem")
+  );
+  EXPECT_TRUE(names(error({"--tls-cert", garbage, "--tls-key", key}), garbage));
+  EXPECT_TRUE(names(error({"--tls-cert", certificate, "--tls-key", garbage}), garbage));
+  EXPECT_TRUE(names(error({"--tls-cert", certificate, "--tls-key", other}), other));
+  EXPECT_TRUE(names(error({"--tls-cert", certificate}), "--tls-key"));
 }
 
 TEST(Serve, SaysWhatIsWrongBeforeItLoads) {

@@ -171,7 +171,9 @@ struct ServeArguments {
   PairOptions pair;
   SamplingOptions sampling;  // for requests that do not say
   std::string host = "127.0.0.1";
-  int port = 8080;  // 0: any free one
+  int port = 8080;              // 0: any free one
+  std::string tls_certificate;  // files; both or none
+  std::string tls_key;
   std::vector<std::string> api_keys;
   std::string api_key_file;
   std::vector<std::string> cors_origins;

@@ -65,6 +65,15 @@ void add_serve_limits(CLI::App& app, ServeArguments& serve) {
       ->group(group);
 }
 
+void add_tls(CLI::App& app, ServeArguments& serve) {
+  CLI::Option* certificate = app.add_option(
+      "--tls-cert", serve.tls_certificate, "PEM file with certificate and chain: answer by TLS"
+  );
+  CLI::Option* key = app.add_option("--tls-key", serve.tls_key, "PEM file with its key");
+  certificate->type_name("FILE")->group("Server")->needs(key);
+  key->type_name("FILE")->group("Server")->needs(certificate);
+}
+
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r\"");
   const size_t end = text.find_last_not_of(" \t\r\"");
@@ -83,6 +92,7 @@ void add_serve(CLI::App& app, ServeArguments& serve) {
       ->check(CLI::Range(0, 65535))
       ->type_name("N")
       ->group(group);
+  add_tls(app, serve);
   app.add_option(
          "--api-key", serve.api_keys, "wanted by every route but /health and the page; repeatable"
   )

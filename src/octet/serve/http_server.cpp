@@ -1,9 +1,9 @@
 #include "octet/serve/http_server.h"
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <poll.h>
 #include <thread>
 
 #include <boost/asio/as_tuple.hpp>
@@ -14,12 +14,14 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
 #include <fmt/format.h>
 
 #include "octet/base/check.h"
@@ -36,7 +38,8 @@ using boost::system::error_code;
 using std::chrono::seconds;
 
 using Strand = asio::strand<asio::io_context::executor_type>;
-using Stream = beast::basic_stream<tcp, Strand>;
+using PlainStream = beast::basic_stream<tcp, Strand>;
+using TlsStream = beast::ssl_stream<PlainStream>;
 using Request = http::request<http::string_body>;
 
 constexpr auto kCoroutine = asio::as_tuple(asio::use_awaitable);
@@ -70,6 +73,51 @@ std::string decoded_path(std::string_view target) {
   return path;
 }
 
+/// The connection under a stream, encrypted or not.
+template <typename Stream>
+PlainStream& lowest(Stream& stream) {
+  return beast::get_lowest_layer(stream);
+}
+
+/// The peer sends no more, whatever of it is still unread: a TLS client's last words are a record
+/// of their own.
+bool hung_up(PlainStream& stream) {
+  pollfd entry{stream.socket().native_handle(), POLLRDHUP, 0};
+  return poll(&entry, 1, 0) > 0 && (entry.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+[[noreturn]] void refuse_file(const char* what, const std::string& path, const error_code& failed) {
+  throw Error(
+      ErrorKind::kIo,
+      fmt::format("cannot use {} as {}: {}; expected is a PEM file", path, what, failed.message())
+  );
+}
+
+/// Null: no TLS. Throws Error(kIo) naming the file that cannot be used.
+std::unique_ptr<asio::ssl::context> tls_context(const HttpOptions& options) {
+  if (options.tls_certificate.empty()) {
+    return nullptr;
+  }
+  using Context = asio::ssl::context;
+  auto context = std::make_unique<Context>(Context::tls_server);
+  context->set_options(
+      Context::default_workarounds | Context::no_sslv2 | Context::no_sslv3 | Context::no_tlsv1 |
+      Context::no_tlsv1_1
+  );
+  // Nobody is there to be asked for a passphrase.
+  context->set_password_callback([](size_t, Context::password_purpose) { return std::string(); });
+  error_code failed;
+  context->use_certificate_chain_file(options.tls_certificate, failed);
+  if (failed) {
+    refuse_file("the TLS certificate", options.tls_certificate, failed);
+  }
+  context->use_private_key_file(options.tls_key, Context::pem, failed);
+  if (failed) {
+    refuse_file("the key of the TLS certificate", options.tls_key, failed);
+  }
+  return context;
+}
+
 HttpRequest without_body(const Request& request) {
   HttpRequest own;
   own.method = std::string(request.method_string());
@@ -90,7 +138,10 @@ namespace {
 class Exchange final : public HttpExchange, public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(Strand strand, int64_t max_backlog_bytes)
-      : strand_(strand), wake_(strand), max_backlog_bytes_(max_backlog_bytes) {}
+      : strand_(strand),
+        wake_(strand),
+        look_again_(strand),
+        max_backlog_bytes_(max_backlog_bytes) {}
 
   void reply(HttpReply reply) override {
     if (head_ || over_) {
@@ -160,6 +211,7 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
   bool readable() const { return !queue_.empty(); }
   bool over() const { return over_ && queue_.empty(); }
   asio::steady_timer& wake() { return wake_; }
+  asio::steady_timer& look_again() { return look_again_; }
 
   std::string take() {
     std::string text;
@@ -173,11 +225,13 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
   void taken() { backlog_bytes_ = 0; }
   void forget_client() { on_gone_ = nullptr; }
 
-  bool watching = false;  // for the client's end of the connection
+  bool watching = false;       // somebody watches for the client's end of the connection
+  bool stop_watching = false;  // and is asked not to
 
  private:
   Strand strand_;
   asio::steady_timer wake_;
+  asio::steady_timer look_again_;
   int64_t max_backlog_bytes_;
   std::optional<HttpReply> head_;
   std::deque<std::string> queue_;
@@ -205,7 +259,9 @@ http::response<http::string_body> response_of(const HttpReply& reply, unsigned v
 class HttpServer::Impl {
  public:
   explicit Impl(HttpOptions options)
-      : options_(std::move(options)), acceptor_(asio::make_strand(context_)) {
+      : options_(std::move(options)),
+        tls_(tls_context(options_)),
+        acceptor_(asio::make_strand(context_)) {
     listen();
   }
 
@@ -307,31 +363,55 @@ class HttpServer::Impl {
   }
 
   asio::awaitable<void> connection(tcp::socket::rebind_executor<Strand>::other socket) {
-    Stream stream(std::move(socket));
+    PlainStream stream(std::move(socket));
     ++connections_;
+    if (tls_ != nullptr) {
+      TlsStream secure(std::move(stream), *tls_);
+      lowest(secure).expires_after(seconds(options_.receive_seconds));
+      const auto [failed] =
+          co_await secure.async_handshake(asio::ssl::stream_base::server, kCoroutine);
+      if (!failed) {
+        co_await requests(secure);
+        lowest(secure).expires_after(seconds(1));
+        co_await secure.async_shutdown(kCoroutine);
+      }
+      close(lowest(secure));
+    } else {
+      co_await requests(stream);
+      close(stream);
+    }
+    --connections_;
+  }
+
+  static void close(PlainStream& stream) {
+    error_code ignored;
+    stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
+  }
+
+  /// All of a connection.
+  template <typename Stream>
+  asio::awaitable<void> requests(Stream& stream) {
     beast::flat_buffer buffer;
-    bool more = true;
     if (connections_ > options_.max_connections) {
       const std::string sentence = "the server has as many connections as it may; try again";
       // GCC 12 destroys an aggregate twice that is made inside a co_await.
       const HttpReply refusal = options_.refuse({503, sentence, ""});
       co_await send(stream, refusal, 11, false);
-      more = false;
+      co_return;
     }
+    bool more = true;
     while (more && !draining_) {
       more = co_await request(stream, buffer);
     }
-    error_code ignored;
-    stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
-    --connections_;
   }
 
   /// One request and its answer; whether another may follow.
+  template <typename Stream>
   asio::awaitable<bool> request(Stream& stream, beast::flat_buffer& buffer) {
     http::request_parser<http::string_body> parser;
     parser.header_limit(static_cast<uint32_t>(options_.max_header_bytes));
     parser.body_limit(static_cast<uint64_t>(options_.max_body_bytes));
-    stream.expires_after(seconds(options_.idle_seconds));
+    lowest(stream).expires_after(seconds(options_.idle_seconds));
     const auto [head_failed, head_bytes] =
         co_await http::async_read_header(stream, buffer, parser, kCoroutine);
     if (head_failed) {
@@ -351,7 +431,7 @@ class HttpServer::Impl {
         co_return sent&& keep;
       }
     }
-    stream.expires_after(seconds(options_.receive_seconds));
+    lowest(stream).expires_after(seconds(options_.receive_seconds));
     if (beast::iequals(parser.get()[http::field::expect], "100-continue")) {
       const std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
       co_await asio::async_write(stream, asio::buffer(go_on), kCoroutine);
@@ -375,6 +455,7 @@ class HttpServer::Impl {
     co_return sent&& keep;
   }
 
+  template <typename Stream>
   asio::awaitable<void> refuse_unread(Stream& stream, error_code failed, std::string path) {
     if (failed == http::error::end_of_stream || failed == beast::error::timeout ||
         failed.category() != http::make_error_code(http::error::bad_method).category()) {
@@ -398,12 +479,13 @@ class HttpServer::Impl {
 
   /// Reads on for a moment what was refused unread: a connection that is closed with unread bytes
   /// is reset, and its client never sees the answer.
+  template <typename Stream>
   asio::awaitable<void> linger(Stream& stream) {
     error_code ignored;
-    stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    lowest(stream).socket().shutdown(tcp::socket::shutdown_send, ignored);
     std::vector<char> sink(64 * 1024);
     int64_t taken = 0;
-    stream.expires_after(seconds(2));
+    lowest(stream).expires_after(seconds(2));
     while (taken < 4 * options_.max_body_bytes) {
       const auto [failed, count] = co_await stream.async_read_some(asio::buffer(sink), kCoroutine);
       if (failed) {
@@ -413,28 +495,30 @@ class HttpServer::Impl {
     }
   }
 
+  template <typename Stream>
   asio::awaitable<bool> send(Stream& stream, const HttpReply& reply, unsigned version, bool keep) {
     http::response<http::string_body> response = response_of(reply, version);
     response.keep_alive(keep);
     response.prepare_payload();
-    stream.expires_after(seconds(options_.send_seconds));
+    lowest(stream).expires_after(seconds(options_.send_seconds));
     const auto [failed, bytes] = co_await http::async_write(stream, response, kCoroutine);
     co_return !failed;
   }
 
   /// Notices when the client hangs up while it has nothing to read.
+  template <typename Stream>
   asio::awaitable<void> watch(Stream& stream, std::shared_ptr<Exchange> exchange) {
     exchange->watching = true;
-    const auto [failed] = co_await stream.socket().async_wait(tcp::socket::wait_read, kCoroutine);
-    if (exchange->watching && !failed) {
-      std::array<char, 1> byte{};
-      error_code peeked;
-      stream.socket().non_blocking(true, peeked);
-      const size_t count =
-          stream.socket().receive(asio::buffer(byte), asio::socket_base::message_peek, peeked);
-      if ((peeked || count == 0) && peeked != asio::error::would_block) {
+    const auto [failed] =
+        co_await lowest(stream).socket().async_wait(tcp::socket::wait_read, kCoroutine);
+    while (!failed && !exchange->stop_watching) {
+      if (hung_up(lowest(stream))) {
         exchange->lose();
+        break;
       }
+      // Something came early, and cannot be read yet.
+      exchange->look_again().expires_after(std::chrono::milliseconds(100));
+      co_await exchange->look_again().async_wait(kCoroutine);
     }
     exchange->watching = false;
   }
@@ -452,8 +536,9 @@ class HttpServer::Impl {
     return reply;
   }
 
+  template <typename Stream>
   asio::awaitable<bool> answer(Stream& stream, std::shared_ptr<Exchange> exchange, Terms terms) {
-    stream.expires_never();
+    lowest(stream).expires_never();
     asio::co_spawn(stream.get_executor(), watch(stream, exchange), asio::detached);
     bool sent = false;
     while (!exchange->head() && !exchange->gone()) {
@@ -472,16 +557,18 @@ class HttpServer::Impl {
       exchange->lose();
     }
     // The watcher must be off this connection before anybody reads from it.
+    exchange->stop_watching = true;
     while (exchange->watching) {
-      exchange->watching = false;
       error_code ignored;
-      stream.socket().cancel(ignored);
+      lowest(stream).socket().cancel(ignored);
+      exchange->look_again().cancel();
       asio::steady_timer turn(stream.get_executor(), std::chrono::milliseconds(0));
       co_await turn.async_wait(kCoroutine);
     }
     co_return sent;
   }
 
+  template <typename Stream>
   asio::awaitable<bool> pour(
       Stream& stream, std::shared_ptr<Exchange> exchange, const HttpReply& reply, unsigned version
   ) {
@@ -494,7 +581,7 @@ class HttpServer::Impl {
     head.chunked(chunked);
     head.keep_alive(chunked);
     http::response_serializer<http::empty_body> serializer(head);
-    stream.expires_after(seconds(options_.send_seconds));
+    lowest(stream).expires_after(seconds(options_.send_seconds));
     const auto [failed, head_bytes] =
         co_await http::async_write_header(stream, serializer, kCoroutine);
     bool alive = !failed;
@@ -511,7 +598,7 @@ class HttpServer::Impl {
       }
     }
     if (alive && exchange->over() && chunked) {
-      stream.expires_after(seconds(options_.send_seconds));
+      lowest(stream).expires_after(seconds(options_.send_seconds));
       const auto [last_failed, bytes] =
           co_await asio::async_write(stream, http::make_chunk_last(), kCoroutine);
       alive = !last_failed;
@@ -519,8 +606,9 @@ class HttpServer::Impl {
     co_return alive && exchange->over() && chunked;
   }
 
+  template <typename Stream>
   asio::awaitable<bool> put(Stream& stream, const std::string& text, bool chunked) {
-    stream.expires_after(seconds(options_.send_seconds));
+    lowest(stream).expires_after(seconds(options_.send_seconds));
     error_code failed;
     size_t bytes = 0;
     if (chunked) {
@@ -529,11 +617,12 @@ class HttpServer::Impl {
     } else {
       std::tie(failed, bytes) = co_await asio::async_write(stream, asio::buffer(text), kCoroutine);
     }
-    stream.expires_never();
+    lowest(stream).expires_never();
     co_return !failed;
   }
 
   HttpOptions options_;
+  std::unique_ptr<asio::ssl::context> tls_;  // null: none
   asio::io_context context_;
   asio::basic_socket_acceptor<tcp, Strand> acceptor_;
   asio::signal_set signals_{context_, SIGINT, SIGTERM};

@@ -60,6 +60,9 @@ class HttpExchange {
 struct HttpOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;  // 0: any free one
+  /// PEM files; with them everything is TLS 1.2 or newer. Both or none.
+  std::string tls_certificate;
+  std::string tls_key;
   int threads = 2;
   int64_t max_connections = 256;
   int64_t max_header_bytes = int64_t{16} * 1024;
@@ -83,7 +86,7 @@ struct HttpOptions {
 
 class HttpServer {
  public:
-  /// Listens. Throws Error(kIo) when the address cannot be had.
+  /// Listens. Throws Error(kIo) when the address cannot be had or the TLS files cannot be used.
   explicit HttpServer(HttpOptions options);
   ~HttpServer();
 

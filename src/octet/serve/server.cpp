@@ -153,6 +153,8 @@ class Server::Impl {
     HttpOptions http;
     http.host = options_.host;
     http.port = options_.port;
+    http.tls_certificate = options_.tls_certificate;
+    http.tls_key = options_.tls_key;
     http.max_body_bytes = options_.max_body_bytes;
     http.max_connections = options_.max_connections;
     http.ping_seconds = options_.ping_seconds;

@@ -18,6 +18,8 @@ namespace octet::serve {
 struct ServerOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
+  std::string tls_certificate;  // PEM files, both or none
+  std::string tls_key;
   std::vector<std::string> api_keys;
   /// Origins that browsers may call from, beside those of this machine.
   std::vector<std::string> cors_origins;

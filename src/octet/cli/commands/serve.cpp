@@ -107,6 +107,8 @@ int serve(const ServeArguments& arguments) {
   serve::ServerOptions options;
   options.host = arguments.host;
   options.port = static_cast<uint16_t>(arguments.port);
+  options.tls_certificate = arguments.tls_certificate;
+  options.tls_key = arguments.tls_key;
   options.api_keys = keys;
   options.cors_origins = arguments.cors_origins;
   options.max_body_bytes = arguments.max_body_bytes;
@@ -128,8 +130,9 @@ int serve(const ServeArguments& arguments) {
   const bool open = options.host != "127.0.0.1" && options.host != "::1" && keys.empty();
   fmt::print(
       stderr,
-      "octet: {} on http://{}:{}{}\n",
+      "octet: {} on {}://{}:{}{}\n",
       model_name(arguments),
+      options.tls_certificate.empty() ? "http" : "https",
       options.host,
       server.port(),
       open ? " (without --api-key: whoever reaches it may use it)" : ""
