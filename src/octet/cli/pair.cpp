@@ -148,7 +148,7 @@ Pair load_pair(const PairOptions& options, PairNeeds needs) {
   pair.context = choose_context(options.context, config, options.model);
   pair.program_bytes = resident_anonymous_bytes();
   if (needs.cache_positions.empty()) {
-    needs.cache_positions = {pair.context};
+    needs.cache_positions.assign(static_cast<size_t>(needs.texts), pair.context);
   }
   int64_t head_bytes = 0;
   if (pair.draft_checkpoint != nullptr) {

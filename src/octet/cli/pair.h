@@ -46,7 +46,8 @@ struct Pair {
 /// How a command departs from the common case.
 struct PairNeeds {
   std::unique_ptr<Ops> ops;              // the backend to use instead of the one that options name
-  std::vector<int64_t> cache_positions;  // of the caches that live at a time; empty: one context
+  std::vector<int64_t> cache_positions;  // of the caches that live at a time; empty: `texts`
+  int64_t texts = 1;                     // of a whole context each
   bool other_weights = false;            // that --activation may be about, beside the pair's
 };
 

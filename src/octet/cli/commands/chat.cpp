@@ -72,13 +72,19 @@ std::shared_ptr<const Grammar> tool_grammar(
   return compiler.tool_calls(rules, thinking ? ThoughtStart::kMayOpen : ThoughtStart::kNone);
 }
 
+Pair load_for_talk(const PairOptions& options) {
+  PairNeeds needs;
+  needs.texts = kKeptTexts;
+  return load_pair(options, std::move(needs));
+}
+
 class Talk {
  public:
   explicit Talk(const ChatArguments& arguments)
       : options_(arguments.reply),
         tools_(arguments.tools_file.empty() ? ToolFile() : ToolFile(arguments.tools_file)),
         lines_(arguments.history_file),
-        pair_(load_pair(arguments.pair)),
+        pair_(load_for_talk(arguments.pair)),
         template_(load_chat_template(*pair_.target_checkpoint)),
         replier_(pair_, options_, kKeptTexts),
         stream_(options_.marks),

@@ -100,7 +100,9 @@ int eval(const EvalArguments& arguments) {
   }
   EvalReport report;
   PromptSuite suite = read_suites(arguments);  // before the models: a wrong file is told at once
-  Pair pair = load_pair(arguments.pair);
+  PairNeeds needs;
+  needs.texts = arguments.concurrency;
+  Pair pair = load_pair(arguments.pair, std::move(needs));
   EvalRequest request;
   request.prompts = suite.prompts;
   request.sampling = resolve_sampling(arguments.sampling, *pair.target_checkpoint);
@@ -118,6 +120,7 @@ int eval(const EvalArguments& arguments) {
   options.kv_type = pair.kv_type;
   options.parallel = arguments.concurrency;
   options.queue_length = arguments.concurrency;
+  options.slots = arguments.concurrency;
   options.step_rows = pair.target->max_rows();
   const ChatTemplate chat_template = load_chat_template(*pair.target_checkpoint);
   Progress progress(!arguments.json);

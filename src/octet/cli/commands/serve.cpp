@@ -87,9 +87,7 @@ serve::ServedFacts served_facts(const ServeArguments& arguments, const Pair& pai
 int serve(const ServeArguments& arguments) {
   const std::vector<std::string> keys = api_keys(arguments);
   PairNeeds needs;
-  if (arguments.pair.context > 0) {
-    needs.cache_positions.assign(static_cast<size_t>(arguments.parallel), arguments.pair.context);
-  }
+  needs.texts = arguments.parallel;
   Pair pair = load_pair(arguments.pair, std::move(needs));
   NoDrafter none;
   Drafter& drafter = arguments.draft_max == 0 ? static_cast<Drafter&>(none) : *pair.drafter;
