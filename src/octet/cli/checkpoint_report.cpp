@@ -34,7 +34,8 @@ void count_target_cache(const Checkpoint& checkpoint, CheckpointReport& report) 
   const Gemma4Config config = read_gemma4_config(checkpoint);
   for (const Gemma4LayerConfig& layer : config.layers) {
     if (layer.owns_kv) {
-      const int64_t bytes = int64_t{2} * layer.kv_heads * kv_row_bytes(KvType::kBF16, layer.head_dim);
+      const int64_t bytes =
+          int64_t{2} * layer.kv_heads * kv_row_bytes(KvType::kBF16, layer.head_dim);
       (layer.sliding ? report.kv_window_bytes : report.kv_token_bytes) +=
           bytes * (layer.sliding ? config.window : 1);
     }
@@ -44,7 +45,8 @@ void count_target_cache(const Checkpoint& checkpoint, CheckpointReport& report) 
 void count_drafter_cache(const Checkpoint& checkpoint, CheckpointReport& report) {
   const DFlashConfig config = read_dflash_config(checkpoint);
   for (const DFlashLayerConfig& layer : config.layers) {
-    const int64_t bytes = int64_t{2} * config.kv_heads * kv_row_bytes(KvType::kBF16, config.head_dim);
+    const int64_t bytes =
+        int64_t{2} * config.kv_heads * kv_row_bytes(KvType::kBF16, config.head_dim);
     (layer.window > 0 ? report.kv_window_bytes : report.kv_token_bytes) +=
         bytes * (layer.window > 0 ? layer.window : 1);
   }

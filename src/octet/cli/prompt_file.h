@@ -1,6 +1,6 @@
 // Prompts for `octet verify`: a few built-in ones, or a file with one JSON object a line as
-// evaluation suites publish them (evaluate/prompt_suite.h). Only the first user turn and the system text are used: later
-// turns would need replies.
+// evaluation suites publish them (evaluate/prompt_suite.h). Only the first user turn and the system
+// text are used: later turns would need replies.
 #pragma once
 
 #include <cstdint>

@@ -385,8 +385,8 @@ void Gemma4Model::record_taps(
   }
 }
 
-/// logits = cap * tanh(E rms(x; n_out) / cap) for the rows that asked; tanh only where more than the
-/// order of logits counts.
+/// logits = cap * tanh(E rms(x; n_out) / cap) for the rows that asked; tanh only where more than
+/// the order of logits counts.
 void Gemma4Model::logits(const RowPlan& plan, Batch batch, Rows out) {
   const Rows hidden = normed_.resize(out.rows, config_.hidden);  // [n, D]
   copy_rows(residual_.rows(), plan.logits_from, hidden);
