@@ -4,6 +4,8 @@
 # hides every symbol but octet_<kernel|search>_table_<folder>. Without this, inline functions compiled
 # with -mavx512f leak as weak symbols that the linker may pick for baseline code, which then crashes on
 # older CPUs. tests/structure checks the result with nm.
+# GNU ld, whatever linker the compiler uses: LLVM's knows no --force-group-allocation.
+find_program(OCTET_GNU_LD NAMES ${CMAKE_CXX_LIBRARY_ARCHITECTURE}-ld.bfd ld.bfd REQUIRED)
 function(octet_isa kind folder)
   cmake_parse_arguments(ARG "" "" "FLAGS" ${ARGN})
   if(kind STREQUAL kernel)
@@ -34,7 +36,7 @@ function(octet_isa kind folder)
   set(merged ${CMAKE_CURRENT_BINARY_DIR}/${objects}.o)
   add_custom_command(
     OUTPUT ${merged}
-    COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${merged} $<TARGET_OBJECTS:${objects}>
+    COMMAND ${OCTET_GNU_LD} -r --force-group-allocation -o ${merged} $<TARGET_OBJECTS:${objects}>
     COMMAND ${CMAKE_OBJCOPY} --keep-global-symbol=octet_${kind}_table_${folder} ${merged}
     DEPENDS ${objects} $<TARGET_OBJECTS:${objects}>
     COMMAND_EXPAND_LISTS VERBATIM
