@@ -66,8 +66,8 @@ TEST(ToolCallParser, WhatModelsWriteInstead) {
       "{\"a\":\"x\\n\\\"y\\\\\xC3\xA9\xF0\x9F\xA6\x9C\"}"
   );
   EXPECT_EQ(
-      arguments("call:f{a:True,b:None,c:hello world,d:14:05,e:01}"),
-      R"({"a":true,"b":null,"c":"hello world","d":"14:05","e":"01"})"
+      arguments("call:f{a:True,b:None,c:hello world,d:14:05,e:01,f:1e308,g:1e309}"),
+      R"({"a":true,"b":null,"c":"hello world","d":"14:05","e":"01","f":1e308,"g":"1e309"})"
   );
   EXPECT_EQ(arguments("call:f{a:1,}"), R"({"a":1})");
   EXPECT_EQ(arguments("call:f{a:,b:2}"), R"({"a":null,"b":2})");

@@ -14,7 +14,6 @@ namespace octet {
 namespace {
 
 constexpr std::string_view kCall = "call:";
-constexpr std::string_view kDelimiter = "<|\"|>";
 constexpr std::string_view kSpace = " \t\r\n";
 constexpr size_t kMaxNesting = 100;
 
@@ -31,7 +30,7 @@ bool is_digit(char c) {
 
 /// `rest` ends before it is clear whether it begins with the delimiter.
 bool may_be_delimiter(std::string_view rest) {
-  return rest.size() < kDelimiter.size() && kDelimiter.starts_with(rest);
+  return rest.size() < kStringDelimiter.size() && kStringDelimiter.starts_with(rest);
 }
 
 std::string json_escaped(std::string_view text) {
@@ -51,7 +50,8 @@ std::string json_escaped(std::string_view text) {
   return out;
 }
 
-/// -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
+/// -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?, and within a double: many JSON parsers refuse a
+/// whole text over a number like 1e999.
 bool is_json_number(std::string_view text) {
   size_t at = text.starts_with('-') ? 1 : 0;
   const auto digits = [&] {
@@ -82,7 +82,9 @@ bool is_json_number(std::string_view text) {
       return false;
     }
   }
-  return at == text.size();
+  double value = 0.0;
+  return at == text.size() &&
+         std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc();
 }
 
 std::string bare_json(std::string_view text) {
@@ -236,9 +238,9 @@ size_t ToolCallParser::name_character(char c, std::string& arguments) {
 size_t ToolCallParser::key_start(std::string_view rest, std::string& arguments) {
   bare_.clear();
   const char c = rest.front();
-  if (rest.starts_with(kDelimiter)) {
+  if (rest.starts_with(kStringDelimiter)) {
     state_ = State::kNativeKey;
-    return kDelimiter.size();
+    return kStringDelimiter.size();
   }
   if (c == '"' || c == '\'') {
     quote_ = c;
@@ -272,12 +274,12 @@ size_t ToolCallParser::bare_key(char c, std::string& arguments) {
 /// Inside a string between delimiters: raw characters, no escapes.
 size_t ToolCallParser::delimited(std::string_view rest, std::string& arguments) {
   const bool key = state_ == State::kNativeKey;
-  if (rest.starts_with(kDelimiter)) {
+  if (rest.starts_with(kStringDelimiter)) {
     if (!key) {
       arguments.append("\"");
     }
     state_ = key ? State::kColon : State::kAfterValue;
-    return kDelimiter.size();
+    return kStringDelimiter.size();
   }
   put(rest.substr(0, 1), arguments);
   return 1;
@@ -344,12 +346,12 @@ size_t ToolCallParser::unicode_escape(std::string_view rest, bool at_end, std::s
 
 size_t ToolCallParser::value_start(std::string_view rest, std::string& arguments) {
   const char c = rest.front();
-  if (rest.starts_with(kDelimiter) || c == '"' || c == '\'') {
+  if (rest.starts_with(kStringDelimiter) || c == '"' || c == '\'') {
     begin_value(arguments);
     arguments.append("\"");
     quote_ = c;
-    state_ = c == kDelimiter.front() ? State::kNativeString : State::kQuotedString;
-    return c == kDelimiter.front() ? kDelimiter.size() : 1;
+    state_ = c == kStringDelimiter.front() ? State::kNativeString : State::kQuotedString;
+    return c == kStringDelimiter.front() ? kStringDelimiter.size() : 1;
   }
   if ((c == '{' || c == '[') && open_.size() < kMaxNesting) {
     begin_value(arguments);
