@@ -4,7 +4,7 @@
 function(octet_module name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/isa/|/main.cpp$")
+  list(FILTER sources EXCLUDE REGEX "/(kernels/cpu|tensor)/isa/[^/]+/[^/]+$|/cli/main.cpp$")
   list(TRANSFORM ARG_DEPENDS PREPEND octet::)
   if(sources)
     add_library(octet_${name} STATIC ${sources})

@@ -53,7 +53,7 @@ stage() {
     aarch64)
       scripts/aarch64_sysroot.sh
       build aarch64 all
-      OCTET_TEST_EMULATED=1 run_ctest aarch64 -L core
+      run_ctest aarch64 -L core
       ;;
     release)
       differential_packages

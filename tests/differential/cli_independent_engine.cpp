@@ -99,7 +99,7 @@ void expect_same_continuations(const TemporaryDirectory& directory, const std::s
       std::system(command.c_str()), 0
   );  // NOLINT(concurrency-mt-unsafe): tests have one thread
 
-  std::istringstream answers(read_file(directory.file("answers")));
+  std::istringstream answers(read_text(directory.file("answers")));
   std::string line;
   int64_t compared = 0;
   int64_t parted = 0;

@@ -3,10 +3,13 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "octet/base/error.h"
+#include "octet/cli/program_output.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/terminal_session.h"
@@ -15,6 +18,8 @@ namespace octet::test {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using cli::program_output;
+using cli::ProgramLimits;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -51,9 +56,20 @@ Json saved_by(const std::vector<std::string>& flags, const std::string& lines) {
   const std::string file = directory.file("talk.json");
   const ProgramResult result = run_octet(chat(flags), lines + "\n/save " + file + "\n");
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  Json json = Json::parse(read_file(file), nullptr, false);
+  Json json = Json::parse(read_text(file), nullptr, false);
   EXPECT_TRUE(json.is_object()) << result.out << result.err;
   return json.is_object() ? json["messages"] : Json::array();
+}
+
+/// The talk's messages, of which there are `count`; ends the session.
+Json saved_messages(TerminalSession& session, int count) {
+  const TemporaryDirectory directory;
+  session.press("/save " + directory.file("talk") + "\r");
+  session.wait_for(fmt::format("saved {} messages", count));
+  session.wait_for(kReady);
+  session.press("\x04");
+  EXPECT_EQ(session.exit_code(), 0);
+  return Json::parse(read_text(directory.file("talk")))["messages"];
 }
 
 TEST(ChatOnATerminal, RepliesAndReusesWhatWasSaid) {
@@ -131,7 +147,6 @@ TEST(ChatOnATerminal, CtrlCAtThePromptClearsTheLineAndLeavesTheSecondTime) {
 }
 
 TEST(ChatOnATerminal, MessagesOfSeveralLinesAreTypedPastedAndRecalled) {
-  const TemporaryDirectory directory;
   TerminalSession session(chat({"--no-think", "-n", "4"}));
   const auto say = [&](const std::string& keys) {
     session.wait_for(kReady);
@@ -148,12 +163,7 @@ TEST(ChatOnATerminal, MessagesOfSeveralLinesAreTypedPastedAndRecalled) {
   say("\x1b[A\r");  // the pasted one again
   say("\xE2\x82\xACuro\x01x\x05!\r");
   session.wait_for(kReady);
-  session.press("/save " + directory.file("talk") + "\r");
-  session.wait_for("saved 10 messages");
-  session.wait_for(kReady);
-  session.press("\x04");
-  EXPECT_EQ(session.exit_code(), 0);
-  const Json messages = Json::parse(read_file(directory.file("talk")))["messages"];
+  const Json messages = saved_messages(session, 10);
   std::vector<std::string> typed;
   for (const Json& message : messages) {
     if (message["role"] == "user") {
@@ -214,12 +224,7 @@ TEST(ChatOnATerminal, APersonAnswersACallOrTakesTheMessageBack) {
   session.press("done\r");
   session.wait_for("reused");
   session.wait_for(kReady);
-  session.press("/save " + directory.file("talk") + "\r");
-  session.wait_for("saved 4 messages");
-  session.wait_for(kReady);
-  session.press("\x04");
-  EXPECT_EQ(session.exit_code(), 0);
-  const Json messages = Json::parse(read_file(directory.file("talk")))["messages"];
+  const Json messages = saved_messages(session, 4);
   ASSERT_EQ(messages.size(), 4U);
   EXPECT_EQ(messages[2]["role"], "tool");
   EXPECT_EQ(messages[2]["content"], "done");
@@ -331,6 +336,19 @@ TEST(Chat, SavedTalksGoOnWhereTheyWere) {
   }
 }
 
+TEST(Chat, MessagesInPartsAreTakenBackWithTheirText) {
+  const TemporaryDirectory directory;
+  const std::string parts = directory.write(
+      "talk", R"([{"role": "user", "content": [{"type": "text", "text": "In parts."}]}])"
+  );
+  const ProgramResult result =
+      run_octet(chat({"--no-think", "-q"}), "/load " + parts + "\n/undo\n/undo\n");
+  EXPECT_THAT(
+      result.err,
+      AllOf(HasSubstr("forgotten: In parts."), HasSubstr("there is no message to forget"))
+  );
+}
+
 TEST(Chat, AMessageThatDoesNotFitIsForgotten) {
   std::string words;
   for (int i = 0; i < 3000; ++i) {
@@ -412,6 +430,19 @@ TEST(ChatTools, AProgramThatFailsTakesTheMessageBack) {
     );
     EXPECT_THAT(result.out, HasSubstr("Helsinki"));
   }
+}
+
+TEST(ChatTools, AProgramMustEndInTimeToo) {
+  const ProgramLimits limits = {.timeout_ms = 300};
+  for (const char* script : {"sleep 100", "exec >&-; sleep 100", "echo half; sleep 100"}) {
+    try {
+      program_output({"sh", "-c", script}, "", limits);
+      ADD_FAILURE() << script;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("within 300 ms")) << script;
+    }
+  }
+  EXPECT_EQ(program_output({"sh", "-c", "exec 1>&1; cat"}, "said", {.timeout_ms = 60'000}), "said");
 }
 
 TEST(ChatTools, FilesThatAreNoneAreRefusedByPlace) {

@@ -1,8 +1,6 @@
 // `octet eval` as a user runs it, with the shipped pair: one run told in four forms, results held
 // against each other, and wrong input.
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -25,11 +23,6 @@ const std::string kSuite =
     "{\"suite\":\"own\",\"id\":\"b\",\"category\":\"home, sweet\",\"turns\":[\"Turn on the light "
     "in "
     "the kitchen.\"]}\n";
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 int64_t lines_of(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');
@@ -80,12 +73,14 @@ TEST(Eval, TellsOneRunInFourForms) {
   EXPECT_THAT(result.out, HasSubstr(fmt::format("{:.3f}", length))) << "table and JSON agree";
   EXPECT_EQ(arms[0].find_array("records")->size(), 3U);
 
-  const std::string table = content_of(csv);
+  const std::string table = read_text(csv);
   EXPECT_EQ(lines_of(table), 1 + 9);
   EXPECT_THAT(table, HasSubstr("\"home, sweet\""));
-  const std::string page = content_of(html);
+  const std::string page = read_text(html);
   EXPECT_THAT(page, HasSubstr(fmt::format("{:.3f}", length)));
   EXPECT_THAT(page, HasSubstr("<svg"));
+  EXPECT_THAT(page, HasSubstr("Acceptance length by language"));
+  EXPECT_THAT(result.out, HasSubstr("Acceptance length by language"));
   EXPECT_THAT(page, testing::Not(HasSubstr("<script")));
 }
 

@@ -97,7 +97,7 @@ TEST(Compare, JudgesTargetsByTheirLogits) {
   EXPECT_EQ(other.exit_code, 1) << other.err;
   EXPECT_THAT(other.out, testing::HasSubstr("exceeded"));
   EXPECT_THAT(other.out, testing::HasSubstr("error after layer 5"));
-  EXPECT_THAT(read_file(page), testing::HasSubstr("<svg"));
+  EXPECT_THAT(read_text(page), testing::HasSubstr("<svg"));
   EXPECT_EQ(run_octet({"compare", kPairTarget, coarse}).exit_code, 2) << "there is no text";
   EXPECT_EQ(run_octet({"compare", kPairTarget, kPairDrafter, "-f", text}).exit_code, 2);
 }

@@ -114,7 +114,7 @@ TEST(Quantize, WritesThePublishedBytesOfEveryType) {
     const ProgramResult result =
         run_octet({"quantize", source, plain, "--type", type.name, "--force", "-q", "-t", "2"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_EQ(golden_rows(plain), read_file(kGolden + type.file + ".q"));
+    EXPECT_EQ(golden_rows(plain), read_text(kGolden + type.file + ".q"));
     if (type.uses_importance) {
       const std::string weighted = directory.file("weighted.gguf");
       ASSERT_EQ(
@@ -130,7 +130,7 @@ TEST(Quantize, WritesThePublishedBytesOfEveryType) {
               .exit_code,
           0
       );
-      EXPECT_EQ(golden_rows(weighted), read_file(kGolden + type.file + ".im.q"));
+      EXPECT_EQ(golden_rows(weighted), read_text(kGolden + type.file + ".im.q"));
       EXPECT_EQ(open_checkpoint(weighted)->metadata.integer("quantize.imatrix.entries_count"), 1);
     }
   }
@@ -186,7 +186,7 @@ TEST(Quantize, BytesDoNotDependOnThreads) {
     );
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, testing::HasSubstr("Q6_K"));
-    const std::string bytes = read_file(path + ".gguf");
+    const std::string bytes = read_text(path + ".gguf");
     first = first.empty() ? bytes : first;
     EXPECT_TRUE(first == bytes) << threads << " threads";
   }
@@ -292,7 +292,7 @@ TEST(Quantize, WithoutRoomItSaysSoAndLeavesNothing) {
   for (const Case& limited : cases) {
     SCOPED_TRACE(limited.command.front());
     EXPECT_EQ(run_with_little_room(limited.command, directory.file("errors"), limited.blocks), 2);
-    EXPECT_THAT(read_file(directory.file("errors")), testing::HasSubstr("cannot write the file"));
+    EXPECT_THAT(read_text(directory.file("errors")), testing::HasSubstr("cannot write the file"));
     EXPECT_FALSE(exists(limited.output));
     EXPECT_EQ(partial_files(directory), 0);
   }
@@ -356,7 +356,7 @@ TEST(Quantize, NVFP4FolderOpensAndSharesScalesOfFusedWeights) {
   EXPECT_EQ(made->at("blk.0.attn_q.weight").scale, made->at("blk.0.attn_v.weight").scale);
   EXPECT_EQ(made->at("blk.0.ffn_gate.weight").scale, made->at("blk.0.ffn_up.weight").scale);
   EXPECT_EQ(*made->metadata.find_string("general.quant_algo"), "W4A16_NVFP4");
-  EXPECT_THAT(read_file(folder + "/hf_quant_config.json"), testing::HasSubstr("\"fc\""));
+  EXPECT_THAT(read_text(folder + "/hf_quant_config.json"), testing::HasSubstr("\"fc\""));
 }
 
 std::string first_bytes(std::span<const std::byte> bytes, size_t count) {
@@ -382,15 +382,15 @@ TEST(Quantize, WritesThePublishedBytesOfNVFP4InBothLayouts) {
     const auto made = open_checkpoint(folder);
     const LogicalTensor& tensor = made->at(kName);
     ASSERT_EQ(tensor.dtype, DType::kNVFP4ModelOpt);
-    EXPECT_EQ(first_bytes(tensor.data, 256), read_file(golden + "w.weight.u8"));
-    EXPECT_EQ(first_bytes(tensor.block_scales, 32), read_file(golden + "w.weight_scale.e4m3"));
+    EXPECT_EQ(first_bytes(tensor.data, 256), read_text(golden + "w.weight.u8"));
+    EXPECT_EQ(first_bytes(tensor.block_scales, 32), read_text(golden + "w.weight_scale.e4m3"));
     EXPECT_EQ(tensor.scale, golden_floats("../nvfp4/w.weight_scale_2.f32").front());
   }
   ASSERT_EQ(run_octet({"convert", folder, gguf, "-q"}).exit_code, 0);
   const auto repacked = open_checkpoint(gguf);
   const LogicalTensor& tensor = repacked->at(kName);
   ASSERT_EQ(tensor.dtype, DType::kNVFP4);
-  EXPECT_EQ(first_bytes(tensor.data, 288), read_file(golden + "w.ggml_nvfp4.q"));
+  EXPECT_EQ(first_bytes(tensor.data, 288), read_text(golden + "w.ggml_nvfp4.q"));
   EXPECT_EQ(tensor.scale, golden_floats("../nvfp4/w.weight_scale_2.f32").front());
 }
 
@@ -429,7 +429,7 @@ TEST(Quantize, GptqDraftersDependOnTheTextNotOnThreads) {
   const auto w4a4 = quantize("w4a4", calibrating(text, {"--activation", "w4a4", "-t", "1"}));
   EXPECT_EQ(*w4a4->metadata.find_string("general.quant_algo"), "NVFP4");
   EXPECT_THAT(
-      read_file(directory.file("w4a4/config.json")), testing::HasSubstr("input_activations")
+      read_text(directory.file("w4a4/config.json")), testing::HasSubstr("input_activations")
   );
   ASSERT_TRUE(w4a4->at("blk.0.attn_q.weight").input_scale.has_value());
   EXPECT_EQ(

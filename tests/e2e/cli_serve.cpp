@@ -30,7 +30,6 @@ class RunningServer {
  public:
   explicit RunningServer(const std::vector<std::string>& more = {}) : log_(directory_.file("log")) {
     std::vector<std::string> arguments = {
-        OCTET_PROGRAM,
         "serve",
         "-m",
         kPairTarget,
@@ -52,13 +51,7 @@ class RunningServer {
       const int out = open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       dup2(out, STDOUT_FILENO);
       dup2(out, STDERR_FILENO);
-      std::vector<char*> list;
-      for (std::string& argument : arguments) {
-        list.push_back(argument.data());
-      }
-      list.push_back(nullptr);
-      execv(OCTET_PROGRAM, list.data());
-      _exit(127);
+      become_octet(arguments);
     }
   }
 
@@ -72,14 +65,14 @@ class RunningServer {
   /// The address that it says it has; empty when it does not come up.
   std::string address() const {
     for (int i = 0; i < 600; ++i) {
-      const std::string log = read_file(log_);
+      const std::string log = read_text(log_);
       const size_t begin = log.find("http");
       if (begin != std::string::npos && log.find('\n', begin) != std::string::npos) {
         return log.substr(begin, log.find_first_of(" \n", begin) - begin);
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
-    ADD_FAILURE() << read_file(log_);
+    ADD_FAILURE() << read_text(log_);
     return {};
   }
 
@@ -97,7 +90,7 @@ class RunningServer {
     return -1;
   }
 
-  std::string log() const { return read_file(log_); }
+  std::string log() const { return read_text(log_); }
   pid_t process() const { return process_; }
 
  private:
@@ -132,7 +125,7 @@ ClientReport run_client(
   );
   const int status =
       std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe): tests have one thread
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(directory.file("out"))};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(directory.file("out"))};
 }
 
 bool has_node() {

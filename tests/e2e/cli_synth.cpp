@@ -76,9 +76,9 @@ TEST(Synth, FoldersOfSafetensorsPairWithThemselvesAndWithGguf) {
 
 TEST(Synth, SameSeedSameBytesOtherSeedOtherBytes) {
   const TemporaryDirectory directory;
-  const std::string first = read_file(synth(directory, "a", {"--kind", "drafter"}));
-  EXPECT_EQ(first, read_file(synth(directory, "b", {"--kind", "drafter", "--seed", "1"})));
-  EXPECT_NE(first, read_file(synth(directory, "c", {"--kind", "drafter", "--seed", "2"})));
+  const std::string first = read_text(synth(directory, "a", {"--kind", "drafter"}));
+  EXPECT_EQ(first, read_text(synth(directory, "b", {"--kind", "drafter", "--seed", "1"})));
+  EXPECT_NE(first, read_text(synth(directory, "c", {"--kind", "drafter", "--seed", "2"})));
 }
 
 TEST(EmbeddingScale, IsMeasuredOnceAndStoredBesideTheDrafter) {
@@ -89,7 +89,7 @@ TEST(EmbeddingScale, IsMeasuredOnceAndStoredBesideTheDrafter) {
       "run", "-m", target, "-md", drafter, "-p", "abc", "--temp", "0", "-n", "8", "-t", "1"};
   EXPECT_THAT(run_octet(run).err, testing::HasSubstr("measured now, stored in"));
   const std::string stored = directory.file("d.gguf.side.json");
-  EXPECT_GT(parse_json(bytes_of(read_file(stored))).find_number("embedding_scale").value(), 0.0);
+  EXPECT_GT(parse_json(bytes_of(read_text(stored))).find_number("embedding_scale").value(), 0.0);
   EXPECT_THAT(run_octet(run).err, testing::HasSubstr("measured before, stored in"));
   directory.write("d.gguf.side.json", "{\"embedding_scale\": -1}");
   const ProgramResult refused = run_octet(run);

@@ -75,7 +75,7 @@ std::vector<ChatMessage> messages_of(std::string_view dialogue) {
 
 TEST(ChatGolden, EqualsTheDialoguesThePairWasTrainedFor) {
   const std::string path = OCTET_SHARED_DIR "/data/train/tiny_dialogues_heldout.json";
-  const std::string json = test::read_text_file(path);
+  const std::string json = test::read_text(path);
   if (json.empty()) {
     GTEST_SKIP() << path << " is missing";
   }

@@ -70,7 +70,7 @@ TEST(GrammarTiming, PrintsMicrosecondsAMask) {
   if (std::getenv("OCTET_TEST_TIMING") == nullptr) {  // NOLINT(concurrency-mt-unsafe)
     GTEST_SKIP() << "set OCTET_TEST_TIMING=1 to measure";
   }
-  if (test::read_text_file(test::kGemma3Json).empty()) {
+  if (test::read_text(test::kGemma3Json).empty()) {
     GTEST_SKIP() << "the real vocabulary is not installed: " << test::kGemma3Json << " is missing";
   }
   std::unique_ptr<GrammarCompiler> compiler;

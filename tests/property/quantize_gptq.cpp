@@ -158,6 +158,45 @@ TEST(HessianFactor, IsTheIdentityWhereNothingCanBeInverted) {
   }
 }
 
+TEST(Gptq, EqualsTheDefinition) {
+  int wide = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const Case c = random_case(seed);
+    wide += c.cols > kGptqBlock ? 1 : 0;
+    ThreadPool pool(2);
+    const HessianFactor factor(flat(c.hessian), c.dead, pool);
+    const auto n = static_cast<size_t>(c.cols);
+    Matrix u = zeros(n, n);
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t k = i; k < n; ++k) {
+        u[i][k] = factor.row(static_cast<int64_t>(i))[k];
+      }
+    }
+    const NVFP4ModelOptData data = plain(c);
+    const std::vector<std::byte> codes = gptq_codes(c, data, factor, 2);
+    for (int64_t r = 0; r < c.rows; ++r) {
+      const float* row = c.weights.data() + r * c.cols;
+      std::vector<float> scales;
+      for (int64_t g = 0; g < c.cols / 16; ++g) {
+        const bool zero =
+            std::all_of(row + 16 * g, row + 16 * (g + 1), [](float w) { return w == 0.0F; });
+        const auto scale =
+            static_cast<uint8_t>(data.block_scales[static_cast<size_t>(r * (c.cols / 16) + g)]);
+        scales.push_back(zero ? 0.0F : e4m3_to_f32(scale) * data.scale);
+      }
+      const std::vector<int> expected =
+          oracle_gptq_row(std::vector<double>(row, row + c.cols), scales, u);
+      for (int64_t i = 0; i < c.cols; ++i) {
+        const auto pair = static_cast<uint8_t>(codes[static_cast<size_t>((r * c.cols + i) / 2)]);
+        const int code = i % 2 == 0 ? pair & 15 : pair >> 4;
+        ASSERT_EQ(code, expected[static_cast<size_t>(i)]) << "row " << r << " column " << i;
+      }
+    }
+  }
+  EXPECT_GE(wide, 10) << "the correction of later blocks must be met";
+}
+
 TEST(Gptq, IsNeverWorseThanPlainRounding) {
   int clearly_better = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {

@@ -9,7 +9,7 @@ namespace octet {
 namespace {
 
 TEST(TokenizerSmoke, SurvivesMutatedFiles) {
-  const std::string good = test::read_text_file(test::kTextGolden + "tiny_tokenizer.json");
+  const std::string good = test::read_text(test::kTextGolden + "tiny_tokenizer.json");
   ASSERT_FALSE(good.empty());
   for (uint64_t seed = 0; seed < 150; ++seed) {
     std::mt19937_64 random(seed);

@@ -54,7 +54,7 @@ TEST(TokenizerTiming, PrintsLoadAndEncodeSpeed) {
   if (std::getenv("OCTET_TEST_TIMING") == nullptr) {  // NOLINT(concurrency-mt-unsafe)
     GTEST_SKIP() << "set OCTET_TEST_TIMING=1 to measure";
   }
-  const std::string json = test::read_text_file(test::kGemma3Json);
+  const std::string json = test::read_text(test::kGemma3Json);
   if (json.empty()) {
     GTEST_SKIP() << "the real vocabulary is not installed: " << test::kGemma3Json << " is missing";
   }

@@ -16,7 +16,7 @@ foreach(file IN LISTS files)
       message(SEND_ERROR "${file}: libedit belongs to src/octet/cli/line_editor.cpp alone")
     elseif(line MATCHES "nlohmann/" AND NOT file MATCHES "^src/octet/(chat|grammar|evaluate|serve|cli)/.*[.]cpp$" AND
            NOT line MATCHES "json_fwd.hpp")
-      message(SEND_ERROR "${file}: nlohmann/json.hpp belongs to sources of chat/, grammar/ and the server; headers name json_fwd.hpp")
+      message(SEND_ERROR "${file}: nlohmann/json.hpp belongs to sources of chat/, grammar/, evaluate/, serve/ and cli/; headers name json_fwd.hpp")
     endif()
   endforeach()
 endforeach()

@@ -32,7 +32,7 @@ inline std::vector<std::string> gguf_seeds() {
   const std::shared_ptr<Checkpoint> gemma = make_gemma(target, 1);
   gemma->metadata.set("tokenizer.ggml.tokens", MetadataArray(tokens));
   write_gguf(path, gemma->metadata, gemma->tensors());
-  seeds.push_back(read_file(path));
+  seeds.push_back(read_text(path));
   for (const DType dtype : {DType::kQ4_1, DType::kNVFP4, DType::kQ8_0}) {
     DFlashShape draft;
     draft.dtype = dtype;
@@ -45,7 +45,7 @@ inline std::vector<std::string> gguf_seeds() {
     draft.own_head = true;
     const std::shared_ptr<Checkpoint> dflash = make_dflash(draft, 2);
     write_gguf(path, dflash->metadata, dflash->tensors());
-    seeds.push_back(read_file(path));
+    seeds.push_back(read_text(path));
   }
   return seeds;
 }
@@ -80,7 +80,7 @@ inline std::vector<std::string> safetensors_seeds() {
     writer.write_tensor(specs[i].name, bytes_of(data[i]));
   }
   writer.finish();
-  return {read_file(path)};
+  return {read_text(path)};
 }
 
 inline std::vector<std::string> hf_config_seeds() {

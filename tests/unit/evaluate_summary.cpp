@@ -106,6 +106,27 @@ EvalRecord record(int64_t prompt, int64_t tokens, int64_t steps, double first, d
   return out;
 }
 
+TEST(Evaluation, CountsWhatDiffersByPromptAndTurn) {
+  std::vector<EvalRecord> first(4);
+  for (size_t i = 0; i < first.size(); ++i) {
+    first[i].prompt = static_cast<int64_t>(i / 2);
+    first[i].turn = static_cast<int>(i % 2);
+    first[i].text_digest = i;
+  }
+  std::vector<EvalRecord> other = first;
+  EXPECT_EQ(differing_replies(first, other), 0);
+  other[2].text_digest = 99;
+  EXPECT_EQ(differing_replies(first, other), 1);
+  other.erase(other.begin() + 1);  // the turns behind it are not taken for others
+  EXPECT_EQ(differing_replies(first, other), 2);
+  EXPECT_EQ(differing_replies(other, first), 2);
+  other.clear();
+  EXPECT_EQ(differing_replies(first, other), 4);
+  other = first;
+  other[3].error = "too long";
+  EXPECT_EQ(differing_replies(first, other), 1);
+}
+
 TEST(Summary, AddsUpByHand) {
   std::vector<SuitePrompt> prompts(2);
   prompts[0].category = "math";

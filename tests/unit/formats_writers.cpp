@@ -41,9 +41,9 @@ TEST(AtomicFile, AppearsOnlyWhenFinished) {
   {
     AtomicFile file(path);
     file.write(test::bytes_of("new"));
-    EXPECT_EQ(test::read_file(path), "old");
+    EXPECT_EQ(test::read_text(path), "old");
   }
-  EXPECT_EQ(test::read_file(path), "old");
+  EXPECT_EQ(test::read_text(path), "old");
   EXPECT_EQ(entries(directory), 1U);
   AtomicFile file(path);
   const std::string large(3 << 20U, 'x');
@@ -52,7 +52,7 @@ TEST(AtomicFile, AppearsOnlyWhenFinished) {
   file.write_zeros(5000);
   EXPECT_EQ(file.size(), 5 + large.size() + 5000);
   file.finish();
-  EXPECT_EQ(test::read_file(path), "head " + large + std::string(5000, '\0'));
+  EXPECT_EQ(test::read_text(path), "head " + large + std::string(5000, '\0'));
   EXPECT_EQ(entries(directory), 1U);
 }
 
@@ -136,7 +136,7 @@ TEST(GgufWriter, ArchitectureComesFirst) {
   metadata.set("general.architecture", std::string("dflash"));
   GgufWriter writer(path, metadata, {});
   writer.finish();
-  EXPECT_EQ(test::read_file(path).find("general.architecture"), 32U);
+  EXPECT_EQ(test::read_text(path).find("general.architecture"), 32U);
   EXPECT_TRUE(read_gguf(path).metadata.entries() == metadata.entries());
 }
 

@@ -65,7 +65,7 @@ TEST(Importance, RefusesEveryCutAndNumbersThatAreNone) {
   matrix.entries["blk.1.attn_q.weight"].sum_squares[0] = std::numeric_limits<float>::quiet_NaN();
   write_importance(directory.file("nan.gguf"), matrix);
   EXPECT_THROW(read_importance(directory.file("nan.gguf")), Error);
-  const std::string file = read_file(directory.file("nan.gguf"));
+  const std::string file = read_text(directory.file("nan.gguf"));
   for (size_t length = 0; length < file.size() - 32; length += 7) {
     EXPECT_THROW(read_importance(directory.write("cut", file.substr(0, length))), Error);
   }
@@ -75,7 +75,7 @@ TEST(Importance, MutatedFilesGiveErrorsOrFiniteNumbers) {
   const TemporaryDirectory directory;
   write_importance(directory.file("i.gguf"), example());
   std::mt19937 random(7);
-  for (const std::string& whole : {legacy_importance(), read_file(directory.file("i.gguf"))}) {
+  for (const std::string& whole : {legacy_importance(), read_text(directory.file("i.gguf"))}) {
     for (int round = 0; round < 300; ++round) {
       std::string bytes = whole;
       for (int flips = 0; flips < 3; ++flips) {

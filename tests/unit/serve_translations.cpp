@@ -118,7 +118,53 @@ TEST(ServeTranslations, WhoIsToldToThinkThinks) {
       budget({{"thinking", {{"type", "adaptive"}}}, {"output_config", {{"effort", "low"}}}}), 128
   );
   EXPECT_EQ(budget({{"output_config", {{"effort", "high"}}}}), 0);
-  EXPECT_EQ(budget({{"thinking_token_budget", 5}}), 5);
+  for (const char* name : kThinkingBudgetNames) {
+    EXPECT_EQ(budget({{name, 5}}), 5) << name;
+    EXPECT_THROW(budget({{name, 5}, {"thinking", {{"type", "disabled"}}}}), ApiError) << name;
+  }
+  EXPECT_EQ(budget({{"thinking", nullptr}}), 0);
+  EXPECT_THROW(budget({{"thinking", "x"}}), ApiError);
+  EXPECT_THROW(budget({{"thinking", "x"}, {"output_config", {{"effort", "low"}}}}), ApiError);
+}
+
+TEST(ServeTranslations, BodiesThatSayNothingAreRefusedByField) {
+  struct Case {
+    const char* body;
+    const char* param;
+  };
+  for (const Case& bad : {
+           Case{R"({"messages": [{"role": "user", "content": []}]})", "messages"},
+           Case{R"({"messages": [{"role": "system", "content": ""}]})", "messages"},
+       }) {
+    for (const bool count : {false, true}) {
+      try {
+        const Json body = Json::parse(bad.body);
+        count ? (void)count_message_tokens(body, served_model())
+              : (void)read_messages_request(body, served_model());
+        ADD_FAILURE() << bad.body;
+      } catch (const ApiError& error) {
+        EXPECT_EQ(error.param(), bad.param) << bad.body;
+      }
+    }
+  }
+  for (const char* tools : {R"("x")", "1", R"({"a": 1})"}) {
+    const Json body = Json::parse(
+        R"({"input": "x", "tool_choice": {"type": "allowed_tools", "tools": )" +
+        std::string(tools) + "}}"
+    );
+    EXPECT_THROW(read_responses_request(body, served_model()), ApiError) << tools;
+  }
+}
+
+TEST(ServeTranslations, SentencesNameTheClientsOwnFields) {
+  const Json body = {{"input", "x"}, {"max_output_tokens", 0}};
+  try {
+    read_responses_request(body, served_model());
+    FAIL();
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.param(), "max_output_tokens");
+    EXPECT_EQ(std::string(error.what()).rfind("max_output_tokens ", 0), 0U) << error.what();
+  }
 }
 
 TEST(ServeTranslations, AllowedToolsAreTheOnlyOnes) {

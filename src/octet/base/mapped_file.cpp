@@ -108,4 +108,9 @@ void MappedFile::will_need(std::span<const std::byte> range) const {
   }
 }
 
+std::string read_whole_file(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
+}
+
 }  // namespace octet

@@ -35,4 +35,7 @@ class MappedFile {
   int descriptor_ = -1;
 };
 
+/// A small file as it is. Throws as MappedFile::open does.
+std::string read_whole_file(const std::string& path);
+
 }  // namespace octet

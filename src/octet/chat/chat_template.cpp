@@ -123,14 +123,9 @@ std::vector<TextSpan> spans_of(const jinja::Text& text) {
   return spans;
 }
 
-std::string file_text(const std::string& path) {
-  const auto file = MappedFile::open(path);
-  return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
-}
-
 /// The template in a tokenizer_config.json: a string, or a list of {name, template}.
 std::string configured_template(const std::string& path) {
-  const Json config = Json::parse(file_text(path), nullptr, false);
+  const Json config = Json::parse(read_whole_file(path), nullptr, false);
   if (!config.is_object() || !config.contains("chat_template")) {
     return {};
   }
@@ -227,7 +222,7 @@ ChatTemplate load_chat_template(const Checkpoint& checkpoint) {
   }
   if (const auto file = checkpoint.sidecars.find("chat_template.jinja");
       file != checkpoint.sidecars.end()) {
-    return ChatTemplate(file_text(file->second), file->second);
+    return ChatTemplate(read_whole_file(file->second), file->second);
   }
   if (const auto file = checkpoint.sidecars.find("tokenizer_config.json");
       file != checkpoint.sidecars.end()) {

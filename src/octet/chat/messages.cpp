@@ -125,11 +125,13 @@ Value calls_value(const Json& calls, size_t message) {
   return Value::list(std::move(out));
 }
 
-/// The name of the tool whose call has this id, in the messages before.
+/// The name of the tool whose call has this id, in the messages before. Calls are the assistant's
+/// alone, and those have been checked.
 const Json* called_name(const Json& messages, size_t before, const Json& id) {
   for (size_t i = before; i-- > 0;) {
+    const Json* role = member(messages[i], "role");
     const Json* calls = member(messages[i], "tool_calls");
-    if (calls == nullptr) {
+    if (role == nullptr || *role != "assistant" || calls == nullptr) {
       continue;
     }
     for (const Json& call : *calls) {

@@ -4,12 +4,6 @@
 #include <utility>
 
 namespace octet {
-namespace {
-
-constexpr std::string_view kDelimiter = "<|\"|>";  // of strings in calls
-
-}  // namespace
-
 ReplyReader::ReplyReader(
     std::shared_ptr<const Tokenizer> tokenizer, std::vector<std::string> tool_names
 )
@@ -107,14 +101,15 @@ void ReplyReader::show_call(
 void ReplyReader::speak_call(std::string_view text, std::vector<ReplyDelta>& deltas) {
   spoken_ += text;
   std::string out;
-  for (size_t at = spoken_.find(kDelimiter); at != std::string::npos;
-       at = spoken_.find(kDelimiter)) {
+  for (size_t at = spoken_.find(kStringDelimiter); at != std::string::npos;
+       at = spoken_.find(kStringDelimiter)) {
     out.append(spoken_, 0, at);
     out += '"';
-    spoken_.erase(0, at + kDelimiter.size());
+    spoken_.erase(0, at + kStringDelimiter.size());
   }
-  size_t begun = std::min(spoken_.size(), kDelimiter.size() - 1);  // bytes of one that may follow
-  while (!spoken_.ends_with(kDelimiter.substr(0, begun))) {
+  size_t begun =
+      std::min(spoken_.size(), kStringDelimiter.size() - 1);  // bytes of one that may follow
+  while (!spoken_.ends_with(kStringDelimiter.substr(0, begun))) {
     --begun;
   }
   out.append(spoken_, 0, spoken_.size() - begun);

@@ -19,8 +19,8 @@ class SpeechFilter {
 
   /// What may be given out now.
   std::string push(std::string text);
-  /// The speech is interrupted by a call, or over: what was held back and is no stop string after
-  /// all. Speech behind a call begins anew, because a stop string cannot reach across one.
+  /// The speech is interrupted by a call or a thought, or over: what was held back and is no stop
+  /// string after all. Speech behind begins anew, because a stop string cannot reach across.
   std::string finish();
   /// Index of the stop string that came; -1: none did.
   int match() const { return matcher_.match(); }

@@ -11,6 +11,9 @@
 
 namespace octet {
 
+/// Before and behind strings in calls.
+inline constexpr std::string_view kStringDelimiter = "<|\"|>";
+
 class ToolCallParser {
  public:
   /// Takes more text of the call (whole characters); appends what it adds to the arguments.

@@ -170,11 +170,8 @@ void add_sampling(CLI::App& app, SamplingOptions& sampling) {
       ->group(group);
 }
 
-void add_prompts(
-    CLI::App& app, std::string& file, int64_t& limit, int64_t& max_tokens, const std::string& text
-) {
-  app.add_option("--prompts", file, text)->type_name("FILE.jsonl");
-  app.add_option("--limit", limit, "use the first N prompts")
+void add_reply_limits(CLI::App& app, int64_t& limit, int64_t& max_tokens) {
+  app.add_option("--limit", limit, "use the first N prompts of a file")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   app.add_option(
@@ -182,6 +179,13 @@ void add_prompts(
   )
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->type_name("N");
+}
+
+void add_prompts(
+    CLI::App& app, std::string& file, int64_t& limit, int64_t& max_tokens, const std::string& text
+) {
+  app.add_option("--prompts", file, text)->type_name("FILE.jsonl");
+  add_reply_limits(app, limit, max_tokens);
 }
 
 }  // namespace octet::cli

@@ -43,8 +43,10 @@ void add_pair(CLI::App& app, PairOptions& pair);
 /// --activation, in the group `group`.
 void add_activation(CLI::App& app, ActivationMode& mode, const char* group);
 void add_sampling(CLI::App& app, SamplingOptions& sampling);
+/// --limit and -n; the present value of `max_tokens` is its default.
+void add_reply_limits(CLI::App& app, int64_t& limit, int64_t& max_tokens);
 /// --prompts, --limit and -n: the replies that a command asks for. `text` says what prompts are
-/// for; the present value of `max_tokens` is its default.
+/// for.
 void add_prompts(
     CLI::App& app, std::string& file, int64_t& limit, int64_t& max_tokens, const std::string& text
 );

@@ -16,6 +16,20 @@ bool is_system(const Json& message) {
   return message["role"] == "system" || message["role"] == "developer";
 }
 
+/// Of a message that was loaded: a string, or parts of which the text counts.
+std::string text_of(const Json& content) {
+  if (content.is_string()) {
+    return content.get<std::string>();
+  }
+  std::string text;
+  for (const Json& part : content) {
+    if (part.is_object() && part.value("text", Json()).is_string()) {
+      text += part["text"].get<std::string>();
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 Conversation::Conversation(const std::string& system)
@@ -85,17 +99,16 @@ void Conversation::cut(size_t size) {
   }
 }
 
-std::string Conversation::undo() {
+std::optional<std::string> Conversation::undo() {
   for (size_t i = messages_->size(); i-- > 0;) {
     const Json& message = (*messages_)[i];
     if (message["role"] == "user") {
-      std::string text =
-          message["content"].is_string() ? message["content"].get<std::string>() : std::string();
+      std::string text = text_of(message["content"]);
       cut(i);
       return text;
     }
   }
-  return {};
+  return std::nullopt;
 }
 
 std::string Conversation::saved() const {

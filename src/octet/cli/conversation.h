@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,9 @@ class Conversation {
   /// The number of messages, and back to one such number.
   size_t size() const;
   void cut(size_t size);
-  /// Forgets the last message of the person and all behind it. Returns it; empty: there is none.
-  std::string undo();
+  /// Forgets the last message of the person and all behind it. Returns its text; nullopt: there
+  /// is none.
+  std::optional<std::string> undo();
 
   /// All messages as one JSON object, and back. Throws Error for what is none of that; then nothing
   /// has changed.

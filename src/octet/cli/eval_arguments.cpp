@@ -46,10 +46,7 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
       ->take_all()
       ->type_name("FILE.jsonl")
       ->group(kGroupPrompt);
-  app.add_option("--limit", eval.limit, "use the first N prompts of each file")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N")
-      ->group(kGroupPrompt);
+  add_reply_limits(app, eval.limit, eval.max_tokens);
   app.add_flag(
          "--skip-bad-lines", eval.skip_bad_lines, "report lines that are no prompts and go on"
   )
@@ -59,10 +56,6 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
       ->type_name("N")
       ->group(kGroupPrompt);
   app.add_flag("--no-think", eval.no_thinking, "ask the model to speak without thinking first")
-      ->group(kGroupPrompt);
-  app.add_option("-n,--predict", eval.max_tokens, "most tokens of a reply (default 128)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("N")
       ->group(kGroupPrompt);
   app.add_flag("--ignore-eos", eval.ignore_end, "go on after end tokens, to -n")
       ->group(kGroupPrompt);

@@ -103,6 +103,28 @@ Rows group_rows(
   return rows;
 }
 
+/// What was run, with what.
+std::vector<std::pair<std::string, std::string>> facts(const EvalReport& report) {
+  std::vector<std::pair<std::string, std::string>> all = report.facts;
+  all.insert(all.end(), report.settings.begin(), report.settings.end());
+  const ArmSummary& first = report.summaries.front();
+  all.emplace_back(
+      "replies", fmt::format("{}, {} tokens each arm", first.replies, first.reply_tokens)
+  );
+  return all;
+}
+
+/// The tables that every form for people shows; those without rows are left out.
+std::vector<std::pair<std::string, Rows>> sections(const EvalReport& report) {
+  std::vector<std::pair<std::string, Rows>> all = {
+      {"Speed", speed_rows(report)},
+      {"Acceptance", acceptance_rows(report)},
+      {"Acceptance length by category", group_rows(report, "category", &ArmSummary::by_category)},
+      {"Acceptance length by language", group_rows(report, "language", &ArmSummary::by_language)}};
+  std::erase_if(all, [](const auto& section) { return section.second.size() < 2; });
+  return all;
+}
+
 std::string text_table(const Rows& rows) {
   std::vector<size_t> widths;
   for (const std::vector<std::string>& row : rows) {
@@ -383,28 +405,11 @@ const ArmSummary* EvalReport::plain() const {
 
 std::string eval_table(const EvalReport& report) {
   std::string out;
-  for (const auto* pairs : {&report.facts, &report.settings}) {
-    for (const auto& [name, value] : *pairs) {
-      out += fmt::format("{:<14} {}\n", name, value);
-    }
+  for (const auto& [name, value] : facts(report)) {
+    out += fmt::format("{:<14} {}\n", name, value);
   }
-  out += fmt::format(
-      "{:<14} {} replies, {} tokens each arm\n",
-      "replies",
-      report.summaries.front().replies,
-      report.summaries.front().reply_tokens
-  );
-  out += fmt::format("\n{}", text_table(speed_rows(report)));
-  if (const Rows rows = acceptance_rows(report); rows.size() > 1) {
-    out += fmt::format(
-        "\n{}\n{}",
-        text_table(rows),
-        text_table(group_rows(report, "acceptance length by category", &ArmSummary::by_category))
-    );
-  }
-  if (const Rows rows = group_rows(report, "by language", &ArmSummary::by_language);
-      rows.size() > 1) {
-    out += fmt::format("\n{}", text_table(rows));
+  for (const auto& [title, rows] : sections(report)) {
+    out += fmt::format("\n{}\n{}", title, text_table(rows));
   }
   const std::string said = notes(report);
   return said.empty() ? out : fmt::format("{}\n{}", out, said);
@@ -459,17 +464,13 @@ std::string eval_csv(const EvalReport& report) {
 }
 
 std::string eval_html(const EvalReport& report) {
-  Rows facts = {{"of this run", ""}};
-  for (const auto* pairs : {&report.facts, &report.settings}) {
-    for (const auto& [name, value] : *pairs) {
-      facts.push_back({name, value});
-    }
+  Rows run = {{"of this run", ""}};
+  for (const auto& [name, value] : facts(report)) {
+    run.push_back({name, value});
   }
-  std::string body = html_table(facts) + "<h2>Speed</h2>\n" + html_table(speed_rows(report));
-  body += plots(report);
-  if (const Rows rows = acceptance_rows(report); rows.size() > 1) {
-    body += "<h2>Acceptance</h2>\n" + html_table(rows) +
-            html_table(group_rows(report, "length by category", &ArmSummary::by_category));
+  std::string body = html_table(run) + plots(report);
+  for (const auto& [title, rows] : sections(report)) {
+    body += fmt::format("<h2>{}</h2>\n{}", html_escaped(title), html_table(rows));
   }
   body += fmt::format("<pre>{}</pre>\n", html_escaped(notes(report)));
   return html_page("octet eval", "octet eval", body);

@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -20,6 +22,8 @@ extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX asks
 
 namespace octet::cli {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 [[noreturn]] void fail(const std::string& program, const std::string& what) {
   throw Error(ErrorKind::kIo, fmt::format("{} {}", program, what));
@@ -85,15 +89,21 @@ class Child {
   ~Child() {
     if (process_ > 0) {
       kill(process_, SIGKILL);
-      wait();
+      while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+      }
     }
   }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  int wait() {
+  /// Its status, once it has ended by itself by then; nullopt: it goes on.
+  std::optional<int> wait_until(Clock::time_point end) {
     int status = 0;
-    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    while (waitpid(process_, &status, WNOHANG) != process_) {
+      if (Clock::now() >= end) {
+        return std::nullopt;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     process_ = 0;
     return status;
@@ -120,19 +130,27 @@ class IgnoreBrokenPipes {
   struct sigaction previous_ {};
 };
 
+[[noreturn]] void fail_late(const std::string& program, ProgramLimits limits) {
+  fail(program, fmt::format("gave no answer within {} ms", limits.timeout_ms));
+}
+
+/// How a program is spoken with.
+struct Exchange {
+  const std::string& program;
+  ProgramLimits limits;
+  Clock::time_point end;
+};
+
 /// Feeds and reads at once until the program closes its output.
-std::string exchange_texts(
-    const std::string& program, std::string_view input, Pipe& to, Pipe& from, ProgramLimits limits
-) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::milliseconds(limits.timeout_ms);
+std::string exchange_texts(const Exchange& with, std::string_view input, Pipe& to, Pipe& from) {
+  const auto& [program, limits, end] = with;
   std::string output;
   std::array<char, 4096> buffer{};
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
     if (left <= 0) {
-      fail(program, fmt::format("gave no answer within {} ms", limits.timeout_ms));
+      fail_late(program, limits);
     }
     if (input.empty()) {
       to.close_end(1);
@@ -182,13 +200,17 @@ std::string program_output(
   to.close_end(0);
   from.close_end(1);
   fcntl(to.writing(), F_SETFL, O_NONBLOCK);
-  std::string output = exchange_texts(command[0], input, to, from, limits);
-  const int status = child.wait();
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+  const auto end = Clock::now() + std::chrono::milliseconds(limits.timeout_ms);
+  std::string output = exchange_texts({command[0], limits, end}, input, to, from);
+  const std::optional<int> status = child.wait_until(end);
+  if (!status) {
+    fail_late(command[0], limits);
+  }
+  if (!WIFEXITED(*status) || WEXITSTATUS(*status) != 0) {
     fail(
         command[0],
-        WIFEXITED(status) ? fmt::format("ended with exit code {}", WEXITSTATUS(status))
-                          : fmt::format("was ended by signal {}", WTERMSIG(status))
+        WIFEXITED(*status) ? fmt::format("ended with exit code {}", WEXITSTATUS(*status))
+                           : fmt::format("was ended by signal {}", WTERMSIG(*status))
     );
   }
   return output;

@@ -109,6 +109,10 @@ SamplingParams resolve_sampling(const SamplingOptions& options, const Checkpoint
   return sampling;
 }
 
+int64_t texts_at_a_time(const ReplyOptions& options, int64_t kept_texts) {
+  return kept_texts + (options.compare_rounds > 0 ? 1 : 0);
+}
+
 std::string describe_sampling(const SamplingParams& sampling) {
   std::string text = "greedy";
   if (!sampling.greedy()) {
@@ -224,6 +228,7 @@ Reply Replier::reply(ReplyRequest asked, TextStream* stream, const std::atomic<b
   if (options_.compare_rounds > 0 && reply.result.finish != FinishReason::kCancelled) {
     GenerateRequest request = request_;
     request.prompt = std::move(asked.prompt);
+    request.cancelled = interrupted;
     compare(request);
   }
   return reply;
@@ -249,6 +254,11 @@ void Replier::compare(const GenerateRequest& request) {
     generator.reset();
     drafted_result = generator.generate(request);
     drafted_ms.push_back(drafted_result.times.decode_ms);
+    for (const GenerateResult* result : {&plain_result, &drafted_result}) {
+      if (result->finish == FinishReason::kCancelled) {
+        return;  // half a comparison is none
+      }
+    }
   }
   SpeedComparison& comparison = statistics_.comparison;
   comparison.rounds = options_.compare_rounds;
@@ -265,6 +275,10 @@ MemoryFigures Replier::memory() const {
   const EngineStatus status = engine_.status();
   figures.kv_bytes = status.cache_bytes - status.draft_context_bytes;
   figures.draft_context_bytes = status.draft_context_bytes;
+  if (trial_ != nullptr) {
+    figures.kv_bytes += trial_->kv_bytes();
+    figures.draft_context_bytes += trial_->draft_context_bytes();
+  }
   return figures;
 }
 

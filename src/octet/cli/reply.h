@@ -25,6 +25,9 @@ namespace octet::cli {
 /// The sampling to use: as asked, else as the checkpoint recommends, else greedy.
 SamplingParams resolve_sampling(const SamplingOptions& options, const Checkpoint& checkpoint);
 
+/// Contexts that live at a time: those kept, and another one for --compare.
+int64_t texts_at_a_time(const ReplyOptions& options, int64_t kept_texts);
+
 /// "greedy" or "temperature 1, top-k 64, top-p 0.95, seed 7".
 std::string describe_sampling(const SamplingParams& sampling);
 

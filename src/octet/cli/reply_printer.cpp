@@ -58,6 +58,9 @@ void ReplyPrinter::take_read() {
 void ReplyPrinter::take(const ReplyDelta& delta) {
   switch (delta.kind) {
     case ReplyDeltaKind::kThinking:
+      if (!in_thought_) {
+        speak(speech_.finish());  // no stop string reaches across a thought
+      }
       think(delta.text);
       break;
     case ReplyDeltaKind::kThinkingEnd:

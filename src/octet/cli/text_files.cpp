@@ -1,7 +1,5 @@
 #include "octet/cli/text_files.h"
 
-#include <string_view>
-
 #include "octet/base/mapped_file.h"
 
 namespace octet::cli {
@@ -11,11 +9,7 @@ std::vector<std::vector<TokenId>> read_texts(
 ) {
   std::vector<std::vector<TokenId>> texts;
   for (const std::string& path : files) {
-    const auto file = MappedFile::open(path);
-    const std::string_view text(
-        reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()
-    );
-    texts.push_back(tokenizer.encode(text, SpecialTokens::kParse));
+    texts.push_back(tokenizer.encode(read_whole_file(path), SpecialTokens::kParse));
   }
   return texts;
 }

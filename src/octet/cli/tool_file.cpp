@@ -16,11 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string file_text(const std::string& path) {
-  const auto file = MappedFile::open(path);
-  return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
-}
-
 Json parse(const std::string& text, const std::string& path) {
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) {
@@ -45,29 +40,31 @@ bool names_a_function(const Json& tool) {
 
 }  // namespace
 
-struct ToolFile::Stub {
+struct ToolFile::AnswerSource {
   std::optional<std::string> text;
   std::string file;                  // empty: none
   std::vector<std::string> command;  // empty: none
 
-  static Stub take(Json& tool, const std::filesystem::path& folder);
+  static AnswerSource take(Json& tool, const std::filesystem::path& folder);
 };
 
 /// Takes the ways to answer out of the entry, and refuses what is neither those nor a tool.
-ToolFile::Stub ToolFile::Stub::take(Json& tool, const std::filesystem::path& folder) {
-  Stub stub;
+ToolFile::AnswerSource ToolFile::AnswerSource::take(
+    Json& tool, const std::filesystem::path& folder
+) {
+  AnswerSource source;
   int ways = 0;
   Json rest = Json::object();
   for (auto& [key, value] : tool.items()) {
     if (key == "answer") {
-      stub.text = value.is_string() ? value.get<std::string>() : value.dump();
+      source.text = value.is_string() ? value.get<std::string>() : value.dump();
     } else if (key == "answer_file" && value.is_string()) {
-      stub.file = (folder / value.get<std::string>()).string();
+      source.file = (folder / value.get<std::string>()).string();
     } else if (key == "answer_command" && value.is_array() && !value.empty() &&
                std::all_of(value.begin(), value.end(), [](const Json& word) {
                  return word.is_string();
                })) {
-      stub.command = value.get<std::vector<std::string>>();
+      source.command = value.get<std::vector<std::string>>();
     } else if (key == "type" || key == "function") {
       rest[key] = std::move(value);
       continue;
@@ -87,13 +84,13 @@ ToolFile::Stub ToolFile::Stub::take(Json& tool, const std::filesystem::path& fol
     throw Error(ErrorKind::kInvalidArgument, "says more than one way to answer; leave one");
   }
   tool = std::move(rest);
-  return stub;
+  return source;
 }
 
 ToolFile::ToolFile() : tools_(std::make_unique<Json>()) {}
 
 ToolFile::ToolFile(const std::string& path) {
-  Json json = parse(file_text(path), path);
+  Json json = parse(read_whole_file(path), path);
   if (json.is_object() && json.contains("tools")) {
     json = Json(std::move(json["tools"]));
   }
@@ -116,7 +113,7 @@ ToolFile::ToolFile(const std::string& path) {
       );
     }
     try {
-      stubs_.push_back(Stub::take(tool, folder));
+      sources_.push_back(AnswerSource::take(tool, folder));
     } catch (Error& error) {
       error.add_context(fmt::format("{}: tool {}", path, i + 1));
       throw;
@@ -146,14 +143,14 @@ std::optional<std::string> ToolFile::answer(const std::string& name, const std::
   if (found == names_.end()) {
     return std::nullopt;
   }
-  const Stub& stub = stubs_[static_cast<size_t>(found - names_.begin())];
-  if (!stub.command.empty()) {
-    return trimmed(program_output(stub.command, arguments));
+  const AnswerSource& source = sources_[static_cast<size_t>(found - names_.begin())];
+  if (!source.command.empty()) {
+    return trimmed(program_output(source.command, arguments));
   }
-  if (!stub.file.empty()) {
-    return trimmed(file_text(stub.file));
+  if (!source.file.empty()) {
+    return trimmed(read_whole_file(source.file));
   }
-  return stub.text;
+  return source.text;
 }
 
 }  // namespace octet::cli

@@ -37,10 +37,10 @@ class ToolFile {
   std::optional<std::string> answer(const std::string& name, const std::string& arguments) const;
 
  private:
-  struct Stub;
+  struct AnswerSource;
 
   std::vector<std::string> names_;
-  std::vector<Stub> stubs_;  // beside names_
+  std::vector<AnswerSource> sources_;  // beside names_
   std::unique_ptr<nlohmann::ordered_json> tools_;
 };
 

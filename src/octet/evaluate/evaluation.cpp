@@ -11,6 +11,7 @@
 #include "octet/base/check.h"
 #include "octet/base/error.h"
 #include "octet/chat/reply_reader.h"
+#include "octet/evaluate/digest.h"
 
 namespace octet {
 namespace {
@@ -19,11 +20,11 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 uint64_t digest_of(std::span<const TokenId> tokens) {
-  uint64_t digest = 0xcbf29ce484222325;
+  Digest digest;
   for (const TokenId token : tokens) {
-    digest = (digest ^ static_cast<uint64_t>(token)) * 0x100000001b3;
+    digest.add(static_cast<uint64_t>(token));
   }
-  return digest;
+  return digest.value();
 }
 
 /// Waits for the reply's end. Throws what ended it before.
@@ -146,21 +147,28 @@ class Conversation {
   bool over_ = false;
 };
 
-int64_t differing_replies(const EvalArm& first, const EvalArm& other) {
-  // A conversation that differs may have other turns, too: its records are counted to its end.
-  int64_t count = std::abs(std::ssize(first.records) - std::ssize(other.records));
-  const size_t both = std::min(first.records.size(), other.records.size());
-  for (size_t i = 0; i < both; ++i) {
-    const EvalRecord& a = first.records[i];
-    const EvalRecord& b = other.records[i];
-    const bool same = a.prompt == b.prompt && a.turn == b.turn && a.text_digest == b.text_digest &&
-                      a.reply_tokens == b.reply_tokens && a.error == b.error;
-    count += same ? 0 : 1;
-  }
-  return count;
-}
-
 }  // namespace
+
+int64_t differing_replies(std::span<const EvalRecord> first, std::span<const EvalRecord> other) {
+  const auto place = [](const EvalRecord& record) { return std::pair(record.prompt, record.turn); };
+  int64_t count = 0;
+  size_t a = 0;
+  size_t b = 0;
+  while (a < first.size() && b < other.size()) {
+    if (place(first[a]) != place(other[b])) {
+      ++count;  // a turn that only one of them came to
+      place(first[a]) < place(other[b]) ? ++a : ++b;
+      continue;
+    }
+    const bool same = first[a].text_digest == other[b].text_digest &&
+                      first[a].reply_tokens == other[b].reply_tokens &&
+                      first[a].error == other[b].error;
+    count += same ? 0 : 1;
+    ++a;
+    ++b;
+  }
+  return count + std::ssize(first) + std::ssize(other) - static_cast<int64_t>(a + b);
+}
 
 Evaluation evaluate(
     Engine& engine,
@@ -206,7 +214,7 @@ Evaluation evaluate(
     on_batch(end);
   }
   for (size_t a = 1; a < out.arms.size(); ++a) {
-    out.differing += differing_replies(out.arms.front(), out.arms[a]);
+    out.differing += differing_replies(out.arms.front().records, out.arms[a].records);
   }
   return out;
 }

@@ -65,6 +65,10 @@ struct Evaluation {
   int64_t differing = 0;
 };
 
+/// Replies that are not the same, token for token, or that only one of two arms has; records are
+/// ordered by prompt and turn.
+int64_t differing_replies(std::span<const EvalRecord> first, std::span<const EvalRecord> other);
+
 /// `engine` is idle and used by nobody else meanwhile; its parallel must be >= concurrency.
 /// on_batch is called with the prompts done by all arms. Throws Error for requests that no prompt
 /// can fulfil; a prompt that does not fit the context gets a record with an error in every arm.

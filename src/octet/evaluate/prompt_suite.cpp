@@ -1,7 +1,6 @@
 #include "octet/evaluate/prompt_suite.h"
 
 #include <fstream>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 
 #include "octet/base/error.h"
 #include "octet/base/utf8.h"
+#include "octet/evaluate/digest.h"
 
 namespace octet {
 namespace {
@@ -109,24 +109,17 @@ void read_suite(const std::string& path, int64_t limit, BadLines bad, PromptSuit
 }
 
 uint64_t suite_digest(std::span<const SuitePrompt> prompts) {
-  // FNV-1a, 64 bits; the texts are separated by a byte that UTF-8 does not have.
-  uint64_t digest = 0xcbf29ce484222325;
-  const auto add = [&](std::string_view text) {
-    for (const char character : text) {
-      digest = (digest ^ static_cast<unsigned char>(character)) * 0x100000001b3;
-    }
-    digest = (digest ^ 0xFF) * 0x100000001b3;
-  };
+  Digest digest;
   for (const SuitePrompt& prompt : prompts) {
-    add(prompt.suite);
-    add(prompt.id);
-    add(prompt.system);
+    digest.add_text(prompt.suite);
+    digest.add_text(prompt.id);
+    digest.add_text(prompt.system);
     for (const std::string& turn : prompt.turns) {
-      add(turn);
+      digest.add_text(turn);
     }
-    add(prompt.tools != nullptr ? prompt.tools->dump() : "");
+    digest.add_text(prompt.tools != nullptr ? prompt.tools->dump() : "");
   }
-  return digest;
+  return digest.value();
 }
 
 }  // namespace octet

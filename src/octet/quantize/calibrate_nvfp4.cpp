@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "octet/base/error.h"
 #include "octet/quantize/gptq.h"
 #include "octet/quantize/nvfp4_weights.h"
 #include "octet/tensor/encode.h"
@@ -137,10 +138,17 @@ class Calibration {
         hessian.resize(static_cast<size_t>(weight.cols() * weight.cols()));
       }
       const HessianFactor factor(std::move(hessian), dead_columns(weight), request_.pool);
-      if (factor.is_identity()) {
-        (unused ? result_.unused : result_.indefinite).push_back(weight.name);
+      if (unused) {
+        result_.unused.push_back(weight.name);
+      } else if (factor.is_identity()) {
+        result_.indefinite.push_back(weight.name);
       }
-      tensor->source = &round_weight(weight, factor);
+      try {
+        tensor->source = &round_weight(weight, factor);
+      } catch (Error& error) {
+        error.add_context(fmt::format("tensor '{}'", weight.name));
+        throw;
+      }
       request_.source.drop_pages(weight);
       if (!unused) {
         request_.ops.replace(*tensor->source);

@@ -153,11 +153,6 @@ void write_text(const std::string& path, std::string_view text) {
   file.finish();
 }
 
-std::string file_text(const std::string& path) {
-  const auto file = MappedFile::open(path);
-  return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
-}
-
 /// Files of the source's own folder are copied as they are, others made from the metadata.
 void write_sidecars(
     const AtomicFolder& folder, const Checkpoint& source, const Metadata& metadata
@@ -175,7 +170,7 @@ void write_sidecars(
     texts["generation_config.json"] = hf_generation_config(metadata);
   }
   for (const auto& [name, path] : source.sidecars) {
-    texts[name] = file_text(path);
+    texts[name] = read_whole_file(path);
   }
   for (const auto& [name, text] : texts) {
     write_text(folder.file(name), text);

@@ -38,10 +38,13 @@ class ApiError : public std::exception {
     return *this;
   }
   const std::string& code() const { return code_; }
-  /// For a field that the client knows under another name.
-  ApiError& with_param(std::string param) {
-    param_ = std::move(param);
-    return *this;
+  /// For a field that the client knows under another name: in `param`, and where the sentence
+  /// begins with it.
+  void rename(std::string_view field, std::string_view own) {
+    param_.replace(0, field.size(), own);
+    if (message_.starts_with(field)) {
+      message_.replace(0, field.size(), own);
+    }
   }
 
   /// JSON text of the error object's wrapper, as it also goes into a stream.

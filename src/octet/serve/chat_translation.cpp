@@ -145,7 +145,7 @@ void rename_field(ApiError& error, std::span<const FieldName> names) {
   for (const auto& [chat, own] : names) {
     const bool whole = error.param() == chat;
     if (whole || error.param().starts_with(fmt::format("{}.", chat))) {
-      error.with_param(std::string(own) + error.param().substr(chat.size()));
+      error.rename(chat, own);
       return;
     }
   }

@@ -46,9 +46,6 @@ class CompletionsWriter final : public ReplyWriter {
     for (ReplyPiece& piece : step.pieces) {
       deltas.push_back(delta_of(state, step.text, std::move(piece)));
     }
-    if (!step.clauses.empty()) {
-      add_clauses(step.clauses, deltas);
-    }
     Json scores = scores_of(request_.form, tokenizer_, step.scored);
     Json told = step.told != nullptr ? step_of(*step.told) : Json();
     if (deltas.empty() && (!scores.is_null() || !told.is_null() || !state.role_sent)) {
@@ -161,6 +158,11 @@ class CompletionsWriter final : public ReplyWriter {
         delta["pieces"].push_back(Json::array({std::move(origin), drafted}));
       }
       delta["content"] = std::move(piece.text);
+      for (const SpeechClause& clause : piece.clauses) {
+        delta["clauses"].push_back(
+            {{"text", clause.text}, {"start", clause.start}, {"end", clause.end}}
+        );
+      }
       return delta;
     }
     Json call = {{"index", item.call}};
@@ -171,21 +173,6 @@ class CompletionsWriter final : public ReplyWriter {
     }
     call["function"]["arguments"] = std::move(piece.text);
     return tool_delta(std::move(call));
-  }
-
-  /// With the last of the speech that they are of; before a call that follows it.
-  static void add_clauses(const std::vector<SpeechClause>& clauses, std::vector<Json>& deltas) {
-    auto said = std::find_if(deltas.rbegin(), deltas.rend(), [](const Json& delta) {
-      return delta.contains("content");
-    });
-    if (said == deltas.rend()) {
-      deltas.insert(deltas.begin(), Json::object());
-      said = std::prev(deltas.rend());
-    }
-    Json& list = (*said)["clauses"];
-    for (const SpeechClause& clause : clauses) {
-      list.push_back({{"text", clause.text}, {"start", clause.start}, {"end", clause.end}});
-    }
   }
 
   Json message_of(const ChoiceText& choice) const {

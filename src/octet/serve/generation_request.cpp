@@ -283,12 +283,7 @@ std::optional<int64_t> read_thinking_budget(RequestFields& fields, RequestFields
     }
     budget = value ? value : budget;
   };
-  for (const char* name :
-       {"thinking_token_budget",
-        "thinking_budget_tokens",
-        "reasoning_budget_tokens",
-        "thinking_budget",
-        "reasoning_budget"}) {
+  for (const char* name : kThinkingBudgetNames) {
     take(fields.integer(name, -1, int64_t{1} << 30), name);
     if (arguments != nullptr) {
       take(arguments->integer(name, -1, int64_t{1} << 30), arguments->name_of(name));
@@ -306,7 +301,7 @@ std::optional<int64_t> read_thinking_budget(RequestFields& fields, RequestFields
       throw ApiError("thinking.type", "thinking.type expects \"enabled\" or \"disabled\"");
     }
     if (type == "disabled") {
-      budget = 0;
+      take(0, "thinking.type");
     }
   }
   if (budget == -1) {

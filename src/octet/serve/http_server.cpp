@@ -118,6 +118,18 @@ std::unique_ptr<asio::ssl::context> tls_context(const HttpOptions& options) {
   return context;
 }
 
+/// One more of something while it lives.
+class Counted {
+ public:
+  explicit Counted(std::atomic<int64_t>& count) : count_(count) { ++count_; }
+  ~Counted() { --count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<int64_t>& count_;
+};
+
 HttpRequest without_body(const Request& request) {
   HttpRequest own;
   own.method = std::string(request.method_string());
@@ -125,7 +137,7 @@ HttpRequest without_body(const Request& request) {
   own.authorization = header(request, http::field::authorization);
   own.api_key = std::string(request["X-Api-Key"]);
   own.origin = header(request, http::field::origin);
-  own.request_method = header(request, http::field::access_control_request_method);
+  own.request_headers = header(request, http::field::access_control_request_headers);
   own.content_type = header(request, http::field::content_type);
   return own;
 }
@@ -364,7 +376,7 @@ class HttpServer::Impl {
 
   asio::awaitable<void> connection(tcp::socket::rebind_executor<Strand>::other socket) {
     PlainStream stream(std::move(socket));
-    ++connections_;
+    const Counted counted(connections_);
     if (tls_ != nullptr) {
       TlsStream secure(std::move(stream), *tls_);
       lowest(secure).expires_after(seconds(options_.receive_seconds));
@@ -380,7 +392,6 @@ class HttpServer::Impl {
       co_await requests(stream);
       close(stream);
     }
-    --connections_;
   }
 
   static void close(PlainStream& stream) {
@@ -447,11 +458,10 @@ class HttpServer::Impl {
     own.body = std::move(parser.get().body());
     const auto exchange =
         std::make_shared<Exchange>(stream.get_executor(), options_.max_backlog_bytes);
-    ++open_exchanges_;
+    const Counted counted(open_exchanges_);
     options_.handle(std::move(own), exchange);
     const bool sent = co_await answer(stream, exchange, {head, version, keep});
     exchange->forget_client();
-    --open_exchanges_;
     co_return sent&& keep;
   }
 

@@ -22,7 +22,7 @@ struct HttpRequest {
   std::string authorization;  // headers, empty when absent
   std::string api_key;        // X-Api-Key
   std::string origin;
-  std::string request_method;  // Access-Control-Request-Method
+  std::string request_headers;  // Access-Control-Request-Headers
   std::string content_type;
 };
 

@@ -108,6 +108,9 @@ void translate_messages(ChatTranslation& chat) {
     add_message(messages[i], fmt::format("messages[{}]", i), chat);
   }
   chat.finish_messages();
+  if (chat.chat()["messages"].empty()) {
+    refuse_field("messages", "hold no text");
+  }
   if (chat.chat()["messages"].back()["role"] == "assistant") {
     chat.chat()["continue_final_message"] = true;
     chat.chat()["add_generation_prompt"] = false;
@@ -168,13 +171,16 @@ void translate_tools(ChatTranslation& chat) {
 void translate_thinking(ChatTranslation& chat) {
   Json& body = chat.chat();
   const auto place = body.find("thinking");
-  const bool given = place != body.end() && place->is_object();
+  const bool given = place != body.end() && !place->is_null();
+  if (given && !place->is_object()) {
+    refuse_field("thinking", "expects an object");
+  }
   if (given && place->value("type", Json()) == "adaptive") {
     chat.drop({"thinking"});
     return;
   }
-  bool told = given;
-  for (const char* name : {"chat_template_kwargs", "thinking_token_budget", "reasoning_effort"}) {
+  bool told = given || body.contains("chat_template_kwargs") || body.contains("reasoning_effort");
+  for (const char* name : kThinkingBudgetNames) {
     told = told || body.contains(name);
   }
   if (!told) {
@@ -255,9 +261,14 @@ GenerationRequest read_messages_request(const Json& body, const ServedModel& mod
 }
 
 Json count_message_tokens(const Json& body, const ServedModel& model) {
-  const Json chat = chat_body(body);
-  RequestFields fields(chat);
-  return {{"input_tokens", read_chat_prompt(fields, model).tokens.size()}};
+  try {
+    const Json chat = chat_body(body);
+    RequestFields fields(chat);
+    return {{"input_tokens", read_chat_prompt(fields, model).tokens.size()}};
+  } catch (ApiError& error) {
+    rename_field(error, kNames);
+    throw;
+  }
 }
 
 }  // namespace octet::serve

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "octet/chat/speech_clauses.h"
 #include "octet/engine/reply_stream.h"
 
 namespace octet::serve {
@@ -30,6 +31,7 @@ struct ReplyPiece {
   std::string text;
   /// Of speech, when steps are told: the text again, and where each part is from (true: drafted).
   std::vector<std::pair<std::string, bool>> origins;
+  std::vector<SpeechClause> clauses;  // of speech: those that became certain with it, when told
 };
 
 /// One choice: so far, and once it is complete.

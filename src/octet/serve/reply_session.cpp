@@ -46,8 +46,7 @@ class ReplySession::Choice {
   std::shared_ptr<ReplyStream> stream;
   ChoiceText text;
   bool done = false;
-  std::vector<ReplyPiece> pieces;     // to be sent
-  std::vector<SpeechClause> clauses;  // likewise
+  std::vector<ReplyPiece> pieces;  // to be sent
   std::shared_ptr<SpokenReply> spoken;
 
   void start(const std::vector<TokenId>& prompt) {
@@ -96,7 +95,10 @@ class ReplySession::Choice {
     text.report = finished.report;
     text.times = finished.result.times;
     text.thinking_closed = finished.thinking_closed;
-    const FinishReason reason = cut_ ? FinishReason::kStopToken : finished.result.finish;
+    FinishReason reason = cut_ ? FinishReason::kStopToken : finished.result.finish;
+    if (reason == FinishReason::kCancelled && speech_.match() >= 0) {
+      reason = FinishReason::kStopString;
+    }
     text.finish_reason = finish_reason_of(reason, text.has(ItemKind::kToolCall));
     text.finish_detail = cut_ ? "one_tool_call" : std::string(finish_reason_name(reason));
     if (reason == FinishReason::kStopString && speech_.match() >= 0) {
@@ -117,12 +119,18 @@ class ReplySession::Choice {
   void take(ReplyDelta& delta) {
     switch (delta.kind) {
       case ReplyDeltaKind::kThinking:
+        if (text.items.empty() || text.items.back().kind != ItemKind::kThought) {
+          speak(speech_.finish());  // no stop string reaches across a thought
+        }
         add(open(ItemKind::kThought), std::move(delta.text));
         break;
       case ReplyDeltaKind::kThinkingEnd:
         break;
       case ReplyDeltaKind::kSpeech:
         speak(watched_ ? speech_.push(std::move(delta.text)) : std::move(delta.text));
+        if (speech_.match() >= 0) {
+          stream->cancel();  // it may be one in the text of a call that is shown as speech alone
+        }
         break;
       case ReplyDeltaKind::kToolCall:
         speak(speech_.finish());
@@ -157,8 +165,9 @@ class ReplySession::Choice {
     said_ += piece;
     std::vector<SpeechClause> certain;
     clauses_.push(piece, certain);
+    speech_item_ = open(ItemKind::kSpeech);
+    add(speech_item_, std::move(piece));
     take_clauses(std::move(certain));
-    add(open(ItemKind::kSpeech), std::move(piece));
   }
 
   /// What was said is said, whatever comes now.
@@ -173,8 +182,11 @@ class ReplySession::Choice {
     if (sentence && text.first_sentence_ms == 0.0) {
       text.first_sentence_ms = age_ms();
     }
-    if (request_.clause_characters > 0) {
-      std::ranges::move(certain, std::back_inserter(clauses));
+    if (request_.clause_characters > 0 && !certain.empty()) {
+      if (pieces.empty() || pieces.back().item != speech_item_) {
+        pieces.push_back({speech_item_, "", {}, {}});  // what was said is sent already
+      }
+      std::ranges::move(certain, std::back_inserter(pieces.back().clauses));
     }
   }
 
@@ -200,7 +212,7 @@ class ReplySession::Choice {
     const bool joins =
         whole.kind != ItemKind::kToolCall && !pieces.empty() && pieces.back().item == item;
     if (!joins) {
-      pieces.push_back({item, "", {}});
+      pieces.push_back({item, "", {}, {}});
     }
     ReplyPiece& piece = pieces.back();
     piece.text += part;
@@ -218,9 +230,10 @@ class ReplySession::Choice {
   std::string said_;  // with the token being read
   std::vector<ReplyDelta> read_;
   Clock::time_point submitted_ = Clock::now();
-  int64_t seen_ = 0;      // tokens
-  bool drafted_ = false;  // the token being read
-  bool watched_ = false;  // likewise: stop strings count from there on
+  size_t speech_item_ = 0;  // the last one of speech
+  int64_t seen_ = 0;        // tokens
+  bool drafted_ = false;    // the token being read
+  bool watched_ = false;    // likewise: stop strings count from there on
   bool cut_ = false;
 };
 
@@ -374,9 +387,7 @@ void ReplySession::send_step(
 ) {
   std::vector<ReplyPiece> pieces = std::exchange(choice.pieces, {});
   if (request_.stream) {
-    send(writer_->step(
-        {index, choice.text, std::move(pieces), std::exchange(choice.clauses, {}), scored, told}
-    ));
+    send(writer_->step({index, choice.text, std::move(pieces), scored, told}));
   }
 }
 

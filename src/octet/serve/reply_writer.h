@@ -12,7 +12,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "octet/chat/speech_clauses.h"
 #include "octet/serve/api_error.h"
 #include "octet/serve/generation_request.h"
 #include "octet/serve/reply_items.h"
@@ -32,7 +31,6 @@ struct ChoiceStep {
   int64_t choice = 0;
   const ChoiceText& text;  // so far, the pieces included
   std::vector<ReplyPiece> pieces;
-  std::vector<SpeechClause> clauses;     // that became certain, when they are to be told
   std::span<const EmittedToken> scored;  // tokens of the step, when scores were asked for
   const ReplyTokens* told = nullptr;     // the step itself, when steps are to be told
 };

@@ -128,6 +128,9 @@ void translate_tools(ChatTranslation& chat) {
   const Json choice = chat.take("tool_choice");
   if (choice.is_object() && choice.value("type", Json()) == "allowed_tools") {
     const Json allowed = choice.value("tools", Json::array());
+    if (!allowed.is_array()) {
+      refuse_field("tool_choice.tools", "expects an array");
+    }
     Json list = Json::array();
     for (size_t i = 0; i < allowed.size(); ++i) {
       list.push_back(named_choice(allowed[i], fmt::format("tool_choice.tools[{}]", i)));

@@ -128,7 +128,7 @@ class ResponsesWriter final : public ReplyWriter {
     Json body = {{"id", item_id(text, index)}};
     if (item.kind == ItemKind::kToolCall) {
       body["type"] = "function_call";
-      body["status"] = status;
+      body["status"] = begun && !item.complete ? "incomplete" : status;
       body["call_id"] = item.call_id;
       body["name"] = item.name;
       body["arguments"] = begun ? item.text : std::string();

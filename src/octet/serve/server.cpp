@@ -298,9 +298,10 @@ void Server::Impl::dress(const HttpRequest& head, HttpReply& reply) {
   reply.headers.emplace_back("Vary", "Origin");
   if (head.method == "OPTIONS") {
     reply.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-    reply.headers.emplace_back(
-        "Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key"
-    );
+    // Client libraries send headers of their own, which the server does not read.
+    if (!head.request_headers.empty()) {
+      reply.headers.emplace_back("Access-Control-Allow-Headers", head.request_headers);
+    }
     reply.headers.emplace_back("Access-Control-Max-Age", "600");
   }
 }
@@ -315,6 +316,9 @@ void Server::Impl::handle(const HttpRequest& request, const Exchange& exchange) 
     exchange->reply(api_error_of(error).reply(form));
   } catch (const std::bad_alloc&) {
     exchange->reply(ApiError(503, "server_error", "out of memory; send less").reply(form));
+  } catch (const std::exception& error) {
+    const std::string sentence = fmt::format("this is a bug of octet: {}", error.what());
+    exchange->reply(ApiError(500, "server_error", sentence).reply(form));
   }
 }
 

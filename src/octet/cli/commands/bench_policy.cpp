@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
-#include "octet/chat/chat_format.h"
 #include "octet/cli/commands/commands.h"
 #include "octet/cli/json_writer.h"
 #include "octet/cli/pair.h"
@@ -26,12 +25,7 @@ std::vector<std::vector<TokenId>> encode_prompts(
                                           : read_prompts(arguments.prompts_file, arguments.limit);
   std::vector<std::vector<TokenId>> encoded;
   for (const Prompt& prompt : prompts) {
-    std::vector<ChatMessage> messages;
-    if (!prompt.system.empty()) {
-      messages.push_back({ChatRole::kSystem, prompt.system});
-    }
-    messages.push_back({ChatRole::kUser, prompt.text});
-    std::vector<TokenId> tokens = encode_chat(*pair.tokenizer, messages, ChatOptions{});
+    std::vector<TokenId> tokens = encode_prompt(*pair.tokenizer, prompt);
     if (std::ssize(tokens) + arguments.max_tokens <= pair.context) {
       encoded.push_back(std::move(tokens));
     }

@@ -72,10 +72,10 @@ std::shared_ptr<const Grammar> tool_grammar(
   return compiler.tool_calls(rules, thinking ? ThoughtStart::kMayOpen : ThoughtStart::kNone);
 }
 
-Pair load_for_talk(const PairOptions& options) {
+Pair load_for_talk(const ChatArguments& arguments) {
   PairNeeds needs;
-  needs.texts = kKeptTexts;
-  return load_pair(options, std::move(needs));
+  needs.texts = texts_at_a_time(arguments.reply, kKeptTexts);
+  return load_pair(arguments.pair, std::move(needs));
 }
 
 class Talk {
@@ -84,7 +84,7 @@ class Talk {
       : options_(arguments.reply),
         tools_(arguments.tools_file.empty() ? ToolFile() : ToolFile(arguments.tools_file)),
         lines_(arguments.history_file),
-        pair_(load_for_talk(arguments.pair)),
+        pair_(load_for_talk(arguments)),
         template_(load_chat_template(*pair_.target_checkpoint)),
         replier_(pair_, options_, kKeptTexts),
         stream_(options_.marks),
@@ -207,6 +207,9 @@ LineEditor::Line Talk::read_message() {
   while (message.kind == LineEditor::Kind::kText && message.text.ends_with('\\')) {
     message.text.back() = '\n';
     LineEditor::Line more = lines_.read("| ");
+    if (more.kind == LineEditor::Kind::kEnd) {
+      break;  // the next read says so again
+    }
     if (more.kind != LineEditor::Kind::kText) {
       return more;
     }
@@ -388,22 +391,22 @@ void Talk::reset(std::string_view /*rest*/) {
 }
 
 void Talk::undo(std::string_view /*rest*/) {
-  const std::string text = conversation_.undo();
-  if (text.empty()) {
+  const std::optional<std::string> text = conversation_.undo();
+  if (!text) {
     refuse("there is no message to forget");
   }
-  note(fmt::format("forgotten: {}", text));
+  note(fmt::format("forgotten: {}", *text));
 }
 
 void Talk::retry(std::string_view /*rest*/) {
-  const std::string text = conversation_.undo();
-  if (text.empty()) {
+  const std::optional<std::string> text = conversation_.undo();
+  if (!text) {
     refuse("there is no message to answer again");
   }
   change_options([this](ReplyOptions& options) {
     options.sampling.seed = replier_.sampling().seed + 1;
   });
-  say(text);
+  say(*text);
 }
 
 void Talk::system(std::string_view rest) {

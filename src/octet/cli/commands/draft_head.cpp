@@ -1,8 +1,6 @@
 #include "octet/cli/draft_head.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "octet/cli/prompt_file.h"
 #include "octet/cli/reply.h"
 #include "octet/cli/terminal.h"
+#include "octet/cli/text_files.h"
 #include "octet/engine/generator.h"
 #include "octet/engine/shortlist.h"
 #include "octet/formats/draft_head_file.h"
@@ -26,15 +25,6 @@
 
 namespace octet::cli {
 namespace {
-
-void count_text(const std::string& path, const Tokenizer& tokenizer, TokenCounts& counts) {
-  std::ifstream stream(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.good() && !stream.eof()) {
-    throw Error(ErrorKind::kIo, fmt::format("{}: cannot be read; name a text file", path));
-  }
-  counts.add(tokenizer.encode(text, SpecialTokens::kParse));
-}
 
 /// Counts what the pair answers, and the questions: replies take up their words.
 void count_replies(Pair& pair, const DraftHeadArguments& arguments, TokenCounts& counts) {
@@ -112,8 +102,8 @@ int draft_head(const DraftHeadArguments& arguments) {
   TokenCounts counts(whole.rows());
   std::vector<TokenId> tokens;
   if (arguments.tokens > 0) {
-    for (const std::string& path : arguments.text_files) {
-      count_text(path, *pair.tokenizer, counts);
+    for (const std::vector<TokenId>& text : read_texts(arguments.text_files, *pair.tokenizer)) {
+      counts.add(text);
     }
     if (!arguments.prompts_file.empty()) {
       count_replies(pair, arguments, counts);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdio>
 #include <span>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/base/function_ref.h"
 #include "octet/cli/commands/commands.h"
 #include "octet/cli/eval_report.h"
 #include "octet/cli/pair.h"
@@ -83,10 +85,11 @@ std::vector<std::pair<std::string, std::string>> settings_of(
       {"concurrency", fmt::format("{}", request.concurrency)}};
 }
 
-void write_file(const std::string& path, const std::string& text) {
+void write_file(const std::string& path, FunctionRef<std::string()> text) {
   if (!path.empty()) {
+    const std::string content = text();
     AtomicFile file(path);
-    file.write(std::as_bytes(std::span(text)));
+    file.write(std::as_bytes(std::span(content)));
     file.finish();
   }
 }
@@ -136,10 +139,12 @@ int eval(const EvalArguments& arguments) {
   }
   report.prompts = std::move(suite.prompts);
   report.skipped = std::move(suite.skipped);
-  write_file(arguments.json_file, eval_json(report) + "\n");
-  write_file(arguments.csv_file, eval_csv(report));
-  write_file(arguments.html_file, eval_html(report));
-  fmt::print("{}", arguments.json ? eval_json(report) + "\n" : eval_table(report));
+  const std::string json = eval_json(report);
+  fmt::print("{}", arguments.json ? fmt::format("{}\n", json) : eval_table(report));
+  std::fflush(stdout);  // a file that cannot be written must not cost the figures
+  write_file(arguments.json_file, [&] { return fmt::format("{}\n", json); });
+  write_file(arguments.csv_file, [&] { return eval_csv(report); });
+  write_file(arguments.html_file, [&] { return eval_html(report); });
   return report.evaluation.differing == 0 ? 0 : 1;
 }
 

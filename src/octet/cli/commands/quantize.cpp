@@ -166,13 +166,8 @@ int quantize(const QuantizeArguments& arguments) {
   ThreadPool pool(arguments.threads > 0 ? arguments.threads : ThreadPool::usable_cpus());
   const CheckpointPlan as_planned = plan;  // calibrated, it points to other weights
   CalibratedWeights calibrated;
-  if (modelopt) {
-    if (calibrate) {
-      calibrated = calibrate_plan(arguments, source, plan, pool);
-    }
-    portable.metadata.set(
-        "general.quant_algo", std::string(arguments.w4a4 ? "NVFP4" : "W4A16_NVFP4")
-    );
+  if (modelopt && calibrate) {
+    calibrated = calibrate_plan(arguments, source, plan, pool);
   }
   ExportReport report(
       arguments.quiet ? ExportReport::Speech::kQuiet : ExportReport::Speech::kSpeak

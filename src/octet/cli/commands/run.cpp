@@ -4,6 +4,7 @@
 #include <iterator>
 #include <string>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,8 +24,7 @@ std::string read_prompt(const RunArguments& arguments) {
     return *arguments.prompt;
   }
   if (!arguments.prompt_file.empty()) {
-    const auto file = MappedFile::open(arguments.prompt_file);
-    return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
+    return read_whole_file(arguments.prompt_file);
   }
   if (isatty(STDIN_FILENO) == 1) {
     throw Error(
@@ -132,7 +132,9 @@ int run(const RunArguments& arguments) {
     );
   }
   const std::string text = read_prompt(arguments);
-  Pair pair = load_pair(arguments.pair);
+  PairNeeds needs;
+  needs.texts = texts_at_a_time(arguments.reply, 1);
+  Pair pair = load_pair(arguments.pair, std::move(needs));
   const std::vector<TokenId> prompt = encode_prompt(arguments, pair, text);
   Replier replier(pair, arguments.reply, 1);
   TextStream stream(arguments.reply.marks);

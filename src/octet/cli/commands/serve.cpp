@@ -21,15 +21,10 @@
 namespace octet::cli {
 namespace {
 
-std::string read_text(const std::string& path) {
-  const auto file = MappedFile::open(path);
-  return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
-}
-
 std::vector<std::string> api_keys(const ServeArguments& arguments) {
   std::vector<std::string> keys = arguments.api_keys;
   if (!arguments.api_key_file.empty()) {
-    std::istringstream lines(read_text(arguments.api_key_file));
+    std::istringstream lines(read_whole_file(arguments.api_key_file));
     for (std::string line; std::getline(lines, line);) {
       line.erase(line.find_last_not_of(" \t\r") + 1);
       if (!line.empty()) {
@@ -114,7 +109,7 @@ int serve(const ServeArguments& arguments) {
   options.ping_seconds = arguments.ping_seconds;
   options.drain_seconds = arguments.drain_seconds;
   if (!arguments.pinned_system_file.empty()) {
-    options.pinned_system = read_text(arguments.pinned_system_file);
+    options.pinned_system = read_whole_file(arguments.pinned_system_file);
   }
 
   serve::Server server(

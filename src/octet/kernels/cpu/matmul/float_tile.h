@@ -33,11 +33,7 @@ struct FloatFamily {
       }
       activations += int64_t{8} * M;
     }
-    OCTET_UNROLL
-    for (int64_t m = 0; m < M; ++m) {
-      float* sum = chunk.sums_of(m, half, lane);
-      Lanes::store(sum, Lanes::add(Lanes::load(sum), Lanes::add(even[m], odd[m])));
-    }
+    add_even_and_odd<Lanes, M, half>(chunk, lane, even, odd);
   }
 
  private:

@@ -106,6 +106,21 @@ OCTET_INLINE void dot_codes(
   }
 }
 
+/// sums += even + odd: how a family ends that keeps two sums a row, for more independent chains.
+template <typename Lanes, int M, int half>
+OCTET_INLINE void add_even_and_odd(
+    const ChunkProduct& chunk,
+    int64_t lane,
+    const typename Lanes::Float (&even)[M],
+    const typename Lanes::Float (&odd)[M]
+) {
+  OCTET_UNROLL
+  for (int64_t m = 0; m < M; ++m) {
+    float* sum = chunk.sums_of(m, half, lane);
+    Lanes::store(sum, Lanes::add(Lanes::load(sum), Lanes::add(even[m], odd[m])));
+  }
+}
+
 template <typename Lanes, typename Family, int M>
 void multiply_chunk(const ChunkProduct& chunk) noexcept {
   for (int64_t lane = 0; lane < kHalfRows; lane += Lanes::kLanes) {
