@@ -87,6 +87,10 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"bias outside", target_arguments({"--logit-bias", "99999=1"}), {"99999"}},
         Mistake{"bad K/V type", target_arguments({"--kv-type", "q4"}), {"q4", "bf16"}},
         Mistake{
+            "a list of CPUs that is none", target_arguments({"--cpus", "3-1"}), {"3-1", "0,2-5"}},
+        Mistake{
+            "a CPU that is not there", target_arguments({"--cpus", "1023"}), {"1023", "may use"}},
+        Mistake{
             "unknown instruction set", target_arguments({"--isa", "sse9"}), {"sse9", "portable"}},
         Mistake{"context too large", target_arguments({"-c", "100000"}), {"100000", "4096"}},
         Mistake{"prompt too long", target_arguments({"-c", "4"}), {"context"}},

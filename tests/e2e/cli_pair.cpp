@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "octet/base/cpu_affinity.h"
 #include "octet/formats/json_value.h"
 #include "support/run_program.h"
 #include "support/sanitizers.h"
@@ -130,6 +131,13 @@ TEST(Run, JsonIsCompleteAndConsistent) {
   if (!kUnderAddressSanitizer) {
     EXPECT_LT(peak, parts + 40'000'000);
   }
+}
+
+TEST(Run, StaysOnTheCpusThatItIsGiven) {
+  const std::string cpu = std::to_string(allowed_cpus().back());
+  const ProgramResult result = run_with_pair("run", {"-p", kPrompt, "--temp", "0", "--cpus", cpu});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find(", 1 thread"), std::string::npos) << result.err;
 }
 
 TEST(Run, QuantisedKeysAndValuesStillGiveTheAnswer) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "octet/base/cpu_affinity.h"
 #include "octet/cli/memory_figures.h"
 
 namespace octet::cli {
@@ -94,17 +95,8 @@ void add_pair(CLI::App& app, PairOptions& pair) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
       ->type_name("N")
       ->group(kGroupMachine);
-  app.add_option("-t,--threads", pair.threads, "threads; 0: all usable CPUs")
-      ->check(CLI::Range(0, 1024))
-      ->type_name("N")
-      ->group(kGroupMachine);
-  app.add_option(
-         "--isa",
-         pair.isa,
-         "instruction set: portable, avx2, avx512 ...; default: the best the CPU has"
-  )
-      ->type_name("NAME")
-      ->group(kGroupMachine);
+  add_threads(app, pair.threads, kGroupMachine);
+  add_isa(app, pair.isa, kGroupMachine);
   add_activation(app, pair.activation, kGroupMachine);
   app.add_option(
          "--kv-type",
@@ -119,6 +111,28 @@ void add_pair(CLI::App& app, PairOptions& pair) {
       ->option_text("bf16|f32|q8_0")
       ->group(kGroupMachine);
   add_memory(app, pair);
+}
+
+void add_threads(CLI::App& app, int& threads, const char* group) {
+  app.add_option("-t,--threads", threads, "threads; 0: all usable CPUs")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--cpus",
+         [](const std::string& list) { run_on_cpus(parse_cpu_list(list)); },
+         "run on these CPUs alone: 0,2-5; for boards with large and small cores"
+  )
+      ->type_name("LIST")
+      ->group(group);
+}
+
+void add_isa(CLI::App& app, std::string& isa, const char* group) {
+  app.add_option(
+         "--isa", isa, "instruction set: portable, avx2, avx512 ...; default: the best the CPU has"
+  )
+      ->type_name("NAME")
+      ->group(group);
 }
 
 void add_sampling(CLI::App& app, SamplingOptions& sampling) {

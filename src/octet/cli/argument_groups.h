@@ -40,6 +40,10 @@ void add_optional(
 }
 
 void add_pair(CLI::App& app, PairOptions& pair);
+/// -t and --cpus; the latter takes effect while the flags are read: nothing has started threads by
+/// then.
+void add_threads(CLI::App& app, int& threads, const char* group);
+void add_isa(CLI::App& app, std::string& isa, const char* group);
 /// --activation, in the group `group`.
 void add_activation(CLI::App& app, ActivationMode& mode, const char* group);
 void add_sampling(CLI::App& app, SamplingOptions& sampling);

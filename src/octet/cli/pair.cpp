@@ -8,6 +8,7 @@
 
 #include "octet/base/error.h"
 #include "octet/base/process_memory.h"
+#include "octet/base/thread_pool.h"
 #include "octet/cli/draft_head.h"
 #include "octet/cli/embedding_scale.h"
 #include "octet/cli/terminal.h"
@@ -132,6 +133,8 @@ Pair load_pair(const PairOptions& options, PairNeeds needs) {
           : make_cpu_ops(
                 {.threads = options.threads, .isa = options.isa, .activation = options.activation}
             );
+  const int threads = options.threads > 0 ? options.threads : ThreadPool::usable_cpus();
+  pair.machine = fmt::format("{}, {} thread{}", pair.ops->name(), threads, threads == 1 ? "" : "s");
   pair.target_checkpoint = open_checkpoint(options.model);
   require_architecture(*pair.target_checkpoint, "gemma4", "-m");
   if (!options.draft_model.empty()) {

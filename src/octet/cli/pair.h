@@ -30,6 +30,7 @@ struct Pair {
   std::unique_ptr<TargetModel> target;
   std::unique_ptr<Drafter> drafter;
   const DraftModel* draft_model = nullptr;  // inside `drafter`; null without a drafter file
+  std::string machine;                      // backend and threads: "cpu/avx512, 2 threads"
   std::string embedding_scale;  // the value and where it came from; empty without a drafter file
   std::string draft_head;       // the stored head in use; empty: the pair's whole one
   int64_t context = 0;

@@ -24,21 +24,14 @@ void add_export(CLI::App& app, const char* output_text, auto& arguments) {
          "checkpoint whose tokenizer to take where IN has none: a drafter's target"
   )
       ->type_name("PATH");
-  app.add_option("-t,--threads", arguments.threads, "threads; 0: all usable CPUs")
-      ->check(CLI::Range(0, 1024))
-      ->type_name("N");
+  add_threads(app, arguments.threads, kGroupMachine);
   app.add_flag("--force", arguments.force, "replace OUT if it exists");
   app.add_flag("-q,--quiet", arguments.quiet, "no progress and no summary");
 }
 
-void add_threads(CLI::App& app, int& threads, std::string& isa) {
-  app.add_option("-t,--threads", threads, "threads; 0: all usable CPUs")
-      ->check(CLI::Range(0, 1024))
-      ->type_name("N");
-  app.add_option(
-         "--isa", isa, "instruction set: portable, avx2, avx512 ...; default: the best the CPU has"
-  )
-      ->type_name("NAME");
+void add_threads_and_isa(CLI::App& app, int& threads, std::string& isa) {
+  add_threads(app, threads, kGroupMachine);
+  add_isa(app, isa, kGroupMachine);
 }
 
 void add_chunks(CLI::App& app, int64_t& tokens, int64_t& most) {
@@ -168,7 +161,7 @@ void add_imatrix(CLI::App& app, ImatrixArguments& imatrix) {
   add_calibration_text(app, imatrix.text, "-f,--file");
   app.add_option("--add-to", imatrix.add_to, "begin with this importance matrix, of either form")
       ->type_name("FILE");
-  add_threads(app, imatrix.threads, imatrix.isa);
+  add_threads_and_isa(app, imatrix.threads, imatrix.isa);
   app.add_flag("--force", imatrix.force, "replace the output if it exists");
   app.add_flag("-q,--quiet", imatrix.quiet, "no progress and no summary");
 }
@@ -206,7 +199,7 @@ void add_compare(CLI::App& app, CompareArguments& compare) {
       "for drafters: prompts, one JSON object a line, with \"turns\": [text, ...]"
   );
   add_chunks(app, compare.chunk_tokens, compare.max_chunks);
-  add_threads(app, compare.threads, compare.isa);
+  add_threads_and_isa(app, compare.threads, compare.isa);
   add_activation(app, compare.activation, "Options");
   add_threshold(app, "--max-kl", compare.max_kl, "fail when the mean KL divergence is larger");
   add_threshold(

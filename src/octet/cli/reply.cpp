@@ -293,7 +293,7 @@ void print_summary(const Pair& pair, const Replier& replier, const TextStream& s
       .undrafted_reason = replier.undrafted_reason(),
       .embedding_scale = pair.embedding_scale,
       .draft_head = pair.draft_head,
-      .backend = std::string(pair.ops->name()),
+      .backend = pair.machine,
       .load_seconds = pair.load_seconds,
   };
   fmt::print(stderr, "\n{}", summary_text(replier.statistics(), replier.memory(), notes));

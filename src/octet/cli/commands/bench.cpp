@@ -163,7 +163,7 @@ int bench(const BenchArguments& arguments) {
   const BenchHeading heading = {
       .model = arguments.pair.model,
       .draft_model = arguments.pair.draft_model,
-      .backend = fmt::format("{}, {} threads", profiler.name(), threads),
+      .backend = pair.machine,
       .memory = memory};
   fmt::print("{}\n", arguments.json ? bench_json(heading, report) : bench_table(heading, report));
   return 0;

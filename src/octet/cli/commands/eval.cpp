@@ -67,7 +67,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(
     facts.emplace_back("scale", pair.embedding_scale);
     facts.emplace_back("draft head", pair.draft_head.empty() ? "whole" : pair.draft_head);
   }
-  facts.emplace_back("backend", std::string(pair.ops->name()));
+  facts.emplace_back("backend", pair.machine);
   return facts;
 }
 

@@ -73,7 +73,7 @@ serve::ServedFacts served_facts(const ServeArguments& arguments, const Pair& pai
   facts.weights_bytes = pair.target->memory().weights_bytes;
   facts.drafter_bytes = pair.draft_model != nullptr ? pair.draft_model->memory().weights_bytes : 0;
   facts.trained_context = pair.target->shape().context_length;
-  facts.machine = std::string(pair.ops->name());
+  facts.machine = pair.machine;
   return facts;
 }
 
