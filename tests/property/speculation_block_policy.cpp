@@ -147,7 +147,7 @@ Outcome simulate(
 }
 
 double mean_ms_per_token(const Machine& machine, const Text& text) {
-  constexpr uint64_t kSeeds = 20;
+  constexpr uint64_t kSeeds = 40;
   double ms = 0.0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     ms += simulate(machine, text, 4000, 0.05, seed).ms_per_token() / kSeeds;
@@ -286,6 +286,35 @@ TEST(BlockPolicy, SurvivesADriftOfTheMachine) {
     simulation.step(text);
   }
   EXPECT_GT(simulation.outcome.drafted - before, 400 * 5);
+}
+
+// Another program takes the CPUs for some steps, now and then. What plain steps cost meanwhile must
+// not make drafting look good for long, not even where it nearly pays.
+TEST(BlockPolicy, DisturbancesOfTheMachineDecideNothing) {
+  const Machine quiet = {.plain_ms = 1.0, .row_ms = 0.3, .draft_ms = 0.8};
+  const Machine busy = {.plain_ms = 20.0, .row_ms = 0.3, .draft_ms = 9.0};
+  for (const uint64_t seed : {1, 2, 3, 4, 5}) {
+    const int64_t length = seed < 4 ? 12 : 60;
+    Simulation simulation(quiet, 0.05, seed);
+    double disturbed_ms = 0.0;
+    int64_t disturbed_tokens = 0;
+    for (int step = 0; step < 8000; ++step) {
+      const Outcome before = simulation.outcome;
+      const bool disturbed = step % 2000 >= 2000 - length;
+      simulation.move_to(disturbed ? busy : quiet);
+      simulation.step({.first = 0.55, .slope = 0.03});
+      if (disturbed) {
+        disturbed_ms += simulation.outcome.ms - before.ms;
+        disturbed_tokens += simulation.outcome.tokens - before.tokens;
+      }
+    }
+    const auto tokens = static_cast<double>(simulation.outcome.tokens - disturbed_tokens);
+    EXPECT_LE(
+        (simulation.outcome.ms - disturbed_ms) / tokens,
+        (length < 32 ? 1.02 : 1.03) * quiet.plain_ms
+    ) << "seed "
+      << seed;
+  }
 }
 
 TEST(StepCosts, InterpolatesBetweenWhatWasSeen) {

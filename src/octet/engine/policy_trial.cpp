@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -147,19 +148,24 @@ class Arm {
   std::vector<double> round_ms_;  // of the present reply
 };
 
-/// Lets all arms write the reply to one prompt, in turn.
+/// Lets all arms write the reply to one prompt, in turn. The order is another in every turn: what
+/// the arm before left in the caches must favour none.
 void write_reply(
     std::span<const std::unique_ptr<Arm>> arms,
     const PolicyTrialRequest& request,
     size_t index,
     int64_t context
 ) {
+  std::vector<Arm*> order;
   for (const std::unique_ptr<Arm>& arm : arms) {
     arm->begin(request, index, context);
+    order.push_back(arm.get());
   }
+  std::minstd_rand shuffling(static_cast<unsigned>(index) + 1);
   for (int64_t goal = request.turn_tokens; goal < request.max_tokens + request.turn_tokens;
        goal += request.turn_tokens) {
-    for (const std::unique_ptr<Arm>& arm : arms) {
+    std::shuffle(order.begin(), order.end(), shuffling);
+    for (Arm* arm : order) {
       arm->write_until(goal);
     }
   }

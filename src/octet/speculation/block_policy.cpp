@@ -29,6 +29,13 @@ constexpr double kTrustSpeedup = 1.4;
 constexpr double kPatience = 1.02;
 // It is taken up again without a look when costs of today make the same balance so much faster.
 constexpr double kReturn = 1.05;
+// What disturbs the machine while nothing is drafted raises the cost of plain steps alone, because
+// they are what it meets. So where a plain step is so much dearer than when drafting was given up,
+// it must stay so for some steps; and plain steps come often at first, should it pass later.
+constexpr double kSuspiciousRise = 1.25;
+constexpr int kSuspiciousSteps = 32;
+constexpr int64_t kPlainDistanceInSuspicion = 4;
+constexpr int kPlainStepsInSuspicion = 24;
 
 // While drafting does not pay, looks at it may cost this share of plain decoding.
 constexpr double kProbeShare = 0.004;
@@ -228,7 +235,11 @@ int BlockPolicy::next_drafts() {
   }
   const double plain_ms = costs_.forward_ms(1);
   if (!drafting_) {
-    drafting_ = kReturn * ms_per_token() < plain_ms;  // costs may have turned out to be others
+    const bool cheaper = kReturn * ms_per_token() < plain_ms;
+    cheaper_steps_ = cheaper ? cheaper_steps_ + 1 : 0;
+    if (cheaper && (!suspicious() || cheaper_steps_ >= kSuspiciousSteps)) {
+      begin();  // costs have turned out to be others
+    }
   }
   if (!drafting_) {
     if (std::exchange(check_cost_, false)) {
@@ -246,6 +257,7 @@ int BlockPolicy::next_drafts() {
   if (ms_per_token() > kPatience * plain_ms) {
     if (costs_.forward_age(1) <= kFreshPasses) {
       drafting_ = false;
+      plain_ms_given_up_ = plain_ms;
       looks_ = 0;
       until_probe_ = probe_distance();
     }
@@ -257,10 +269,22 @@ int BlockPolicy::next_drafts() {
   }
   const bool doubtful = ms_per_token() * kDoubtfulSpeedup > plain_ms;
   if (--until_plain_ <= 0 || (doubtful && costs_.forward_age(1) > kPlainDistanceInDoubt)) {
-    until_plain_ = kPlainDistance;
+    suspicion_ = std::max(0, suspicion_ - 1);
+    until_plain_ = suspicion_ > 0 ? kPlainDistanceInSuspicion : kPlainDistance;
     return 0;
   }
   return max_drafts_;
+}
+
+bool BlockPolicy::suspicious() const {
+  return costs_.forward_ms(1) > kSuspiciousRise * plain_ms_given_up_;
+}
+
+void BlockPolicy::begin() {
+  drafting_ = true;
+  cheaper_steps_ = 0;
+  suspicion_ = suspicious() ? kPlainStepsInSuspicion : 0;
+  until_plain_ = suspicion_ > 0 ? kPlainDistanceInSuspicion : until_plain_;
 }
 
 /// The length whose rows gain most over their cost, when time is worth what it presently yields:
@@ -349,7 +373,7 @@ void BlockPolicy::judge_look(int right) {
       until_probe_ = 0;
       return;
     }
-    drafting_ = true;
+    begin();
     tokens_ = 0.0;
     blocks_.fill(0.0);
   }

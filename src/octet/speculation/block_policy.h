@@ -107,6 +107,8 @@ class BlockPolicy {
   int unknown_cost() const;
   int cost_to_refresh() const;
   int best_length(int drafted, std::span<const float> confidence) const;
+  bool suspicious() const;
+  void begin();
   void pay(double tokens, int rows);
   void judge_look(int right);
   void forget();
@@ -132,8 +134,11 @@ class BlockPolicy {
   double run_ms_ = 0.0;
   bool check_cost_ = false;  // the next step measures a full block
   int looks_ = 0;            // since drafting was given up
-  int64_t until_plain_ = 0;  // while drafting: plain steps have a cost to learn too
-  int forced_ = -1;          // length to verify next for the sake of its cost; -1: as pays
+  int64_t until_plain_;      // while drafting: plain steps have a cost to learn too
+  int cheaper_steps_ = 0;    // while not: so many in a row were dearer than the balance of drafting
+  double plain_ms_given_up_ = 0.0;  // a plain step's cost when drafting was given up
+  int suspicion_ = 0;               // so many plain steps are still to be taken soon
+  int forced_ = -1;                 // length to verify next for the sake of its cost; -1: as pays
 };
 
 }  // namespace octet
