@@ -317,6 +317,31 @@ TEST(BlockPolicy, DisturbancesOfTheMachineDecideNothing) {
   }
 }
 
+// What one text taught spares the next one the blocks that show it.
+TEST(BlockPolicy, AnotherTextBeginsWithWhatWasLearnt) {
+  StepCosts costs;
+  for (int i = 0; i < 20; ++i) {
+    costs.observe_forward(1, 1.0);
+    costs.observe_forward(kDrafts + 1, 3.1);
+    costs.observe_draft(0.8);
+  }
+  BlockPolicy taught(costs, kDrafts);
+  const std::vector<TokenId> drafts(kDrafts, 1);
+  int blocks = 0;
+  while (taught.next_drafts() > 0) {
+    ASSERT_LT(++blocks, 50);
+    taught.observe(taught.keep(drafts, {}), 0, 1);
+  }
+  EXPECT_GT(blocks, 0);
+  BlockPolicy other = taught.for_another_text();
+  EXPECT_EQ(other.conditional(0), taught.conditional(0));
+  int plain = 0;
+  while (other.next_drafts() == 0) {
+    ASSERT_LT(++plain, 50) << "it should look soon";
+  }
+  EXPECT_EQ(other.keep(drafts, {}), 0) << "a look verifies nothing";
+}
+
 TEST(StepCosts, InterpolatesBetweenWhatWasSeen) {
   StepCosts costs;
   EXPECT_EQ(costs.forward_ms(3), 0.0);

@@ -114,6 +114,7 @@ class Engine::Worker {
   EngineObserver* observer_;
   Cycle cycle_;
   SlotPool pool_;
+  std::optional<BlockPolicy> habits_;
   ReplyContext context_;
   CompanyPolicy company_;
   bool drafted_ = false;
@@ -156,7 +157,7 @@ Engine::Worker::Worker(
            checked_context_length(options.context_length, target.shape()),
            options.kv_type}
       ),
-      context_{target, drafter, *tokenizer_, cycle_.costs()} {
+      context_{target, drafter, *tokenizer_, cycle_.costs(), habits_} {
   OCTET_CHECK(options.parallel >= 1 && options.step_rows >= 1 && options.queue_length >= 0);
   options_.context_length = checked_context_length(options.context_length, target.shape());
   const auto probe = target.new_cache(options_.context_length, options_.kv_type);

@@ -1,5 +1,7 @@
 #include "octet/engine/generator.h"
 
+#include <optional>
+
 #include "octet/engine/reply_run.h"
 #include "octet/engine/slot.h"
 
@@ -8,6 +10,7 @@ namespace octet {
 struct Generator::State {
   Cycle cycle;
   Slot slot;
+  std::optional<BlockPolicy> habits;
   ReplyContext context;
 
   State(TargetModel& target, Drafter& drafter, const Tokenizer& tokenizer, GeneratorOptions options)
@@ -18,7 +21,7 @@ struct Generator::State {
             checked_context_length(options.context_length, target.shape()),
             options.kv_type
         ),
-        context{target, drafter, tokenizer, cycle.costs()} {}
+        context{target, drafter, tokenizer, cycle.costs(), habits} {}
 };
 
 Generator::Generator(

@@ -96,7 +96,9 @@ void check_request(
 ReplyRun::ReplyRun(
     const ReplyContext& context, const GenerateRequest& request, Slot& slot, int64_t kept
 )
-    : slot_(slot), text_(context.tokenizer, stop_strings_of(request), request.min_tokens) {
+    : slot_(slot),
+      habits_(context.habits),
+      text_(context.tokenizer, stop_strings_of(request), request.min_tokens) {
   OCTET_CHECK(slot.sequence.cache->length() == kept);
   Sequence& sequence = slot.sequence;
   result_.prompt_tokens = std::ssize(request.prompt);
@@ -111,10 +113,10 @@ ReplyRun::ReplyRun(
   sequence.draft_max = request.draft_max;
   sequence.feed_drafter = request.draft_max > 0 || request.keep_draft_context;
   sequence.planned_drafts = -1;
-  sequence.policy =
-      request.adapt_drafts
-          ? &slot.policy(context.costs, std::min(request.draft_max, context.drafter.max_drafts()))
-          : nullptr;
+  const int most_drafts = std::min(request.draft_max, context.drafter.max_drafts());
+  sequence.policy = request.adapt_drafts
+                        ? &slot.policy(BlockPolicy(context.costs, most_drafts), context.habits)
+                        : nullptr;
   sequence.draft_choices = request.draft_choices;
   sequence.scores = request.scores;
   sequence.marks = request.marks;
@@ -137,6 +139,9 @@ ReplyRun::~ReplyRun() {
   sequence.stop_watch = nullptr;
   sequence.cancelled = nullptr;
   sequence.constraint = nullptr;
+  if (sequence.policy != nullptr) {
+    habits_.emplace(*sequence.policy);
+  }
   sequence.policy = nullptr;
   sequence.marks.clear();
 }

@@ -26,6 +26,8 @@ struct ReplyContext {
   const Drafter& drafter;
   const Tokenizer& tokenizer;
   const StepCosts& costs;
+  /// The policy of the reply that ended last: a new text begins with it.
+  std::optional<BlockPolicy>& habits;
 };
 
 /// `asked` positions, 0: the model's limit. Throws Error(kInvalidArgument) when it is more.
@@ -59,6 +61,7 @@ class ReplyRun {
 
  private:
   Slot& slot_;
+  std::optional<BlockPolicy>& habits_;
   ReplyText text_;
   std::optional<MinimumLength> minimum_;  // asked for
   GenerateResult result_;

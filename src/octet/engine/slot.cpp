@@ -57,10 +57,10 @@ void Slot::copy_prefix(const Slot& from, int64_t length) {
   );
 }
 
-BlockPolicy& Slot::policy(const StepCosts& costs, int most_drafts) {
-  if (!policy_ || policy_drafts_ != most_drafts) {
-    policy_.emplace(costs, most_drafts);
-    policy_drafts_ = most_drafts;
+BlockPolicy& Slot::policy(const BlockPolicy& fresh, const std::optional<BlockPolicy>& habits) {
+  if (!policy_ || policy_->max_drafts() != fresh.max_drafts()) {
+    const bool known = habits && habits->max_drafts() == fresh.max_drafts();
+    policy_.emplace(known ? habits->for_another_text() : fresh);
   }
   return *policy_;
 }

@@ -40,14 +40,15 @@ class Slot {
   void forget() { keep(0); }
 
   /// The policy of this text's replies, kept from one to the next because they resemble each other.
-  BlockPolicy& policy(const StepCosts& costs, int most_drafts);
+  /// The first one, and one for another most of drafts, begins with the habits of other texts'
+  /// replies, or else as `fresh`.
+  BlockPolicy& policy(const BlockPolicy& fresh, const std::optional<BlockPolicy>& habits);
 
   int64_t bytes() const;
 
  private:
   Drafter& drafter_;
   std::optional<BlockPolicy> policy_;
-  int policy_drafts_ = 0;
 };
 
 int64_t common_prefix(std::span<const TokenId> a, std::span<const TokenId> b);

@@ -44,7 +44,8 @@ constexpr int64_t kMostProbeDistance = 2048;
 // So many looks, one after the other, have to beat plain decoding together.
 constexpr int kLooksInARow = 4;
 // So many positions before a look its drafter is fed again.
-constexpr int64_t kContextForLook = 64;
+// They are injected with the look, in one go, and so paid for as a part of it.
+constexpr int64_t kContextForLook = 48;
 // While it pays, a plain step now and then keeps its cost known: seldom where drafting is clearly
 // faster, because such a step forgoes the gain.
 constexpr int64_t kPlainDistance = 512;
@@ -142,6 +143,14 @@ double StepCosts::forward_ms(int rows) const {
 
 BlockPolicy::BlockPolicy(const StepCosts& costs, int max_drafts)
     : costs_(costs), max_drafts_(std::min(max_drafts, kMaxDrafts)), until_plain_(kPlainDistance) {}
+
+BlockPolicy BlockPolicy::for_another_text() const {
+  BlockPolicy other = *this;
+  other.abandon_look();
+  other.looks_ = 0;
+  other.until_probe_ = std::min(until_probe_, kLeastProbeDistance);
+  return other;
+}
 
 void BlockPolicy::Record::add(bool right) {
   trials = trials * kClassMemory + 1.0;

@@ -60,6 +60,12 @@ class BlockPolicy {
   /// `costs` must outlive the policy.
   BlockPolicy(const StepCosts& costs, int max_drafts);
 
+  int max_drafts() const { return max_drafts_; }
+
+  /// A policy that begins another text with what was learnt here, and looks at it soon where
+  /// drafting does not pay here.
+  BlockPolicy for_another_text() const;
+
   /// Before drafting: how many drafts to ask for, 0 (decode plainly) or the most that there may be.
   int next_drafts();
 

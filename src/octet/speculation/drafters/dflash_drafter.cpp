@@ -125,6 +125,9 @@ void DFlashDrafter::observe(DraftState& state, int64_t position, ConstRows featu
     return;
   }
   DFlashState& own = state_of(&state);
+  if (position > own.pending_end) {
+    own.drop_pending();  // behind a gap nothing before it is seen
+  }
   const bool gap = own.pending_begin != own.pending_end && position != own.pending_end;
   const int64_t waiting = own.pending_end - own.pending_begin;
   if (gap || waiting + features.rows > kMaxPendingRows) {
