@@ -1,5 +1,5 @@
 // How many CPUs the operating system lets this process use: the affinity mask and the control
-// group's CPU quota (version 1 and 2). Not about what the CPUs can do (kernels/cpu/cpu_features.h).
+// group's CPU quota (version 1 and 2). Not about what the CPUs can do (cpu_features.h).
 // A file that is missing or unreadable is no limit.
 #pragma once
 

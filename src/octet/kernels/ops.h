@@ -141,16 +141,17 @@ class Ops {
   virtual void argmax(ConstRows x, std::span<TokenId> out) = 0;
 };
 
-/// How activations enter products with NVFP4 weights (docs/numerics.md):
-///   kAuto   as the weight's file says: general.quant_algo "NVFP4" means kW4A4, "W4A16_NVFP4"
-///   kW4A16,
-///           "MIXED_PRECISION" kW4A4 for weights with an input scale and kW4A16 for others, nothing
-///           kFast
-///   kFast   as 8-bit integers with a scale per 32 values, like those of other 4-bit types
-///   kW4A16  as bfloat16
-///   kW4A4   as E2M1 with an E4M3 scale per 16 values and the weight's calibrated input scale;
-///   preparing
-///           a weight without one throws Error(kUnsupported)
+/// How activations enter products with NVFP4 weights (docs/numerics.md).
+///
+/// kFast: as 8-bit integers with a scale per 32 values, like those of other 4-bit types.
+///
+/// kW4A16: as bfloat16.
+///
+/// kW4A4: as E2M1 with an E4M3 scale per 16 values and the weight's calibrated input scale;
+/// preparing a weight without one throws Error(kUnsupported).
+///
+/// kAuto: as the weight's file says. general.quant_algo "NVFP4" means kW4A4, "W4A16_NVFP4" kW4A16,
+/// "MIXED_PRECISION" kW4A4 for weights with an input scale and kW4A16 for others, nothing kFast.
 enum class ActivationMode : uint8_t { kAuto, kFast, kW4A16, kW4A4 };
 std::string_view activation_mode_name(ActivationMode mode);  // as --activation spells it
 

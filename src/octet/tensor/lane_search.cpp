@@ -1,5 +1,6 @@
 #include "octet/tensor/lane_search.h"
 
+#include "octet/base/cpu_features.h"
 #include "octet/tensor/lane_search_generic.h"
 
 // One declaration for each instruction set of isa/ that was built.
@@ -24,14 +25,14 @@ constexpr LaneSearch kBaseline = {
 
 std::vector<const LaneSearch*> runnable_lane_searches() {
   std::vector<const LaneSearch*> searches;
+  [[maybe_unused]] const CpuFeatures features = detect_cpu_features();
 #ifdef OCTET_HAVE_SEARCH_avx512
-  if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512bw") != 0) {
+  if (features.avx512_base) {
     searches.push_back(&octet_search_table_avx512);
   }
 #endif
 #ifdef OCTET_HAVE_SEARCH_avx2
-  if (__builtin_cpu_supports("avx2") != 0) {
+  if (features.avx2) {
     searches.push_back(&octet_search_table_avx2);
   }
 #endif

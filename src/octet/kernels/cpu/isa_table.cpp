@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "octet/base/cpu_features.h"
 #include "octet/base/error.h"
-#include "octet/kernels/cpu/cpu_features.h"
 
 // One declaration for each folder of isa/ that was built.
 // NOLINTBEGIN(readability-identifier-naming)

@@ -2,7 +2,7 @@
 
 #include <immintrin.h>
 
-#include "octet/kernels/cpu/cpu_features.h"
+#include "octet/base/cpu_features.h"
 
 namespace octet::cpu::avx512 {
 namespace {

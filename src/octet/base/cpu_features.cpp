@@ -1,4 +1,4 @@
-#include "octet/kernels/cpu/cpu_features.h"
+#include "octet/base/cpu_features.h"
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 #include <sys/auxv.h>
 #endif
 
-namespace octet::cpu {
+namespace octet {
 
 #if defined(__x86_64__)
 namespace {
@@ -59,10 +59,10 @@ CpuFeatures detect_cpu_features() {
   features.avx2 = has_all(saved, kYmm) && has_all(basic.ecx, bit_AVX | bit_FMA | bit_F16C) &&
                   has_all(extended.ebx, bit_AVX2 | bit_BMI2);
   features.avx_vnni = features.avx2 && has_all(more.eax, kAvxVnni);
-  features.avx512 =
+  features.avx512_base =
       features.avx2 && has_all(saved, kZmm) &&
-      has_all(extended.ebx, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ) &&
-      has_all(extended.ecx, bit_AVX512VNNI | bit_AVX512VBMI);
+      has_all(extended.ebx, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ);
+  features.avx512 = features.avx512_base && has_all(extended.ecx, bit_AVX512VNNI | bit_AVX512VBMI);
   features.avx512_bf16 = features.avx512 && has_all(more.eax, kAvx512Bf16);
   return features;
 }
@@ -84,4 +84,4 @@ CpuFeatures detect_cpu_features() {
 
 #endif
 
-}  // namespace octet::cpu
+}  // namespace octet
