@@ -5,7 +5,9 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,10 +16,13 @@
 #include "octet/models/load_model.h"
 #include "octet/quantize/calibrate_nvfp4.h"
 #include "octet/quantize/draft_text.h"
+#include "octet/quantize/gptq.h"
 #include "octet/quantize/nvfp4_weights.h"
 #include "octet/quantize/text_chunks.h"
+#include "octet/tensor/encode.h"
 #include "octet/tensor/nvfp4_activations.h"
 #include "support/gptq_oracle.h"
+#include "support/nvfp4_activation_oracle.h"
 #include "support/random_models.h"
 #include "support/scripted_draft_model.h"
 
@@ -82,6 +87,32 @@ TEST(CalibrationOps, SumsWhatAWeightSawInCompanyAndAlone) {
   EXPECT_EQ(largest.at("k"), magnitude(all));
 }
 
+TEST(CalibrationOps, CountsInputsAsW4A4RoundsThem) {
+  constexpr int64_t kCols = 48;
+  constexpr float kInputScale = 0.003F;
+  CalibrationOps ops(cpu_ops(1));
+  const OwnedTensor tensor = random_tensor("w", DType::kF32, {5, kCols}, 1, 0.5F);
+  const auto weight = ops.prepare(Checkpoint(), tensor.tensor);
+  const std::vector<float> x = random_values(30 * kCols, 3, 2.0F);
+  std::vector<float> out(30 * 5);
+  ops.watch_hessians({{"w", kInputScale}});
+  const Product product{weight.get(), {out.data(), 30, 5, 5}};
+  ops.matmul({x.data(), 30, kCols, kCols}, {&product, 1});
+  Matrix rounded;
+  for (int64_t r = 0; r < 30; ++r) {
+    rounded.push_back(oracle_w4a4_row(x.data() + r * kCols, kCols, kInputScale));
+  }
+  const Matrix expected = oracle_hessian(rounded);
+  const Matrix unrounded = oracle_hessian(rows_of(x, kCols));
+  const std::vector<double> found = ops.take_hessian("w");
+  double farthest = 0.0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_NEAR(found[i], expected[i / kCols][i % kCols], 1e-5) << i;
+    farthest = std::max(farthest, std::fabs(found[i] - unrounded[i / kCols][i % kCols]));
+  }
+  EXPECT_GT(farthest, 0.01) << "rounding must be seen";
+}
+
 TEST(CalibrationOps, ReplacedWeightsMultiplyFromThenOn) {
   CalibrationOps ops(cpu_ops(1));
   const OwnedTensor first = random_tensor("w", DType::kF32, {3, 16}, 1, 0.5F);
@@ -98,6 +129,19 @@ TEST(CalibrationOps, ReplacedWeightsMultiplyFromThenOn) {
   const Product other{plain.get(), {expected.data(), 2, 3, 3}};
   plain_ops->matmul({x.data(), 2, 16, 16}, {&other, 1});
   EXPECT_EQ(found, expected);
+
+  // And what models see of it is what the new one says.
+  const OwnedTensor other_type = random_tensor("w", DType::kQ8_0, {3, 32}, 2, 0.5F);
+  const OwnedTensor wide = random_tensor("w", DType::kF32, {3, 32}, 2, 0.5F);
+  CalibrationOps again(cpu_ops(1));
+  const auto seen = again.prepare(Checkpoint(), wide.tensor);
+  again.replace(other_type.tensor);
+  const auto direct = plain_ops->prepare(Checkpoint(), other_type.tensor);
+  EXPECT_NE(seen->dtype, DType::kF32);
+  EXPECT_EQ(seen->dtype, direct->dtype);
+  EXPECT_EQ(seen->resident_bytes, direct->resident_bytes);
+  EXPECT_EQ(seen->packed, direct->packed);
+  EXPECT_EQ(seen->float_activations, direct->float_activations);
 }
 
 TEST(DraftText, InjectsEveryTokenOnceAndDraftsWhereVerificationWould) {
@@ -126,6 +170,91 @@ TEST(DraftText, InjectsEveryTokenOnceAndDraftsWhereVerificationWould) {
   EXPECT_EQ(foresees.blind_drafts, 0);
 }
 
+/// Remembers where it was asked to draft: at which position, behind which token.
+class RecordingDraftModel final : public ScriptedDraftModel {
+ public:
+  using ScriptedDraftModel::ScriptedDraftModel;
+  std::vector<std::pair<int64_t, TokenId>> asked;
+
+  void draft(std::span<const DraftRequest> requests, Rows logits) override {
+    for (const DraftRequest& request : requests) {
+      asked.emplace_back(request.cache->length(), request.anchor);
+    }
+    ScriptedDraftModel::draft(requests, logits);
+  }
+};
+
+TEST(DraftText, DraftsNextBehindWhatTheTextConfirms) {
+  constexpr int64_t kVocabulary = 12;
+  constexpr int64_t kBlock = 8;
+  std::set<int64_t> steps;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    ScriptedTarget target(kVocabulary, pseudo_random_rule(seed, 4.0));
+    // Guesses that are right for some tokens: the more noise the fewer.
+    const ForesightSettings settings = {
+        .target_seed = seed, .target_width = 4.0, .noise_width = 0.5 * static_cast<double>(seed)};
+    std::vector<TokenId> text = {kBos};
+    std::vector<float> logits(kVocabulary);
+    while (std::ssize(text) < 90) {
+      pseudo_random_logits(text_name(text), seed, 4.0, logits);
+      text.push_back(
+          static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin())
+      );
+    }
+    const std::vector<std::vector<TokenId>> chunks = {text, {kBos, 5, 6}};
+    // Every anchor anew: a drafter that knows all before it, asked once.
+    ScriptedDraftModel fresh(target, settings);
+    std::vector<std::pair<int64_t, TokenId>> expected;
+    for (const std::vector<TokenId>& chunk : chunks) {
+      const auto target_cache = target.new_cache(200, KvType::kF32);
+      std::vector<float> features;
+      for (size_t i = 0; i < chunk.size(); ++i) {
+        SequenceRows rows;
+        rows.cache = target_cache.get();
+        rows.tokens = std::span(chunk).subspan(i, 1);
+        rows.feature_rows = 1;
+        ForwardRows out;
+        target.forward({&rows, 1}, fresh.shape().taps, out);
+        features.insert(features.end(), out.features_buffer.begin(), out.features_buffer.end());
+      }
+      const auto width = static_cast<int64_t>(features.size() / chunk.size());
+      for (size_t anchor = 1; anchor < chunk.size();) {
+        expected.emplace_back(anchor, chunk[anchor]);
+        const auto cache = fresh.new_cache(0);
+        fresh.inject(*cache, {features.data(), static_cast<int64_t>(anchor), width, width});
+        std::vector<float> drafts((kBlock - 1) * kVocabulary);
+        const DraftRequest request{cache.get(), chunk[anchor]};
+        fresh.draft({&request, 1}, {drafts.data(), kBlock - 1, kVocabulary, kVocabulary});
+        size_t step = 1;
+        for (auto row = drafts.begin(); row != drafts.end(); row += kVocabulary, ++step) {
+          const auto guess = std::max_element(row, row + kVocabulary) - row;
+          if (anchor + step == chunk.size() || chunk[anchor + step] != guess) {
+            break;
+          }
+        }
+        steps.insert(static_cast<int64_t>(step));
+        anchor += step;
+      }
+    }
+    RecordingDraftModel drafter(target, settings);
+    const DraftText played(target, drafter.shape().taps, chunks, {});
+    played.play(drafter);
+    EXPECT_EQ(drafter.asked, expected);
+    EXPECT_EQ(drafter.blind_drafts, 0);
+  }
+  EXPECT_GE(steps.size(), 5U) << "blocks must be confirmed to many lengths";
+}
+
+void run_chunks(
+    TargetModel& target, const std::vector<std::vector<TokenId>>& chunks, int64_t last_layer
+) {
+  const auto layer = static_cast<int>(std::min(last_layer, target.shape().layers - 1));
+  for (const std::vector<TokenId>& chunk : chunks) {
+    run_chunk(target, chunk, {{&layer, 1}, last_layer == kAllLayers}, [](const ForwardRows&) {});
+  }
+}
+
 struct Calibrated {
   CheckpointPlan plan;
   CalibratedWeights weights;
@@ -144,12 +273,7 @@ Calibrated calibrate_target(
   Calibrated result;
   result.plan = plan_hf_nvfp4(*model, {});
   CalibrationRequest request{*model, ops, pool, gptq, input_scales, {}, {}};
-  request.run = [&](int64_t last_layer) {
-    const int64_t layer = std::min(last_layer, target->shape().layers - 1);
-    for (const std::vector<TokenId>& chunk : chunks) {
-      run_chunk(*target, chunk, {static_cast<int>(layer), last_layer == kAllLayers});
-    }
-  };
+  request.run = [&](int64_t last_layer) { run_chunks(*target, chunks, last_layer); };
   request.on_part = [&](std::string_view part, int64_t, int64_t) {
     result.parts.emplace_back(part);
   };
@@ -202,16 +326,148 @@ TEST(CalibrateNvfp4, RoundsEveryPlannedWeightTheSameOnAnyNumberOfThreads) {
   }
 }
 
+/// Codes by name of what became NVFP4.
+std::map<std::string, std::vector<std::byte>> codes_of(const Calibrated& calibrated) {
+  std::map<std::string, std::vector<std::byte>> codes;
+  for (const PlannedTensor& planned : calibrated.plan) {
+    if (planned.dtype == DType::kNVFP4ModelOpt) {
+      const std::span<const std::byte> data = planned.source->data;
+      codes[planned.source->name].assign(data.begin(), data.end());
+    }
+  }
+  return codes;
+}
+
+/// `model` with what `calibrated` made of the weights whose names begin so.
+std::shared_ptr<Checkpoint> with_rounded(
+    const Checkpoint& model, const Calibrated& calibrated, std::string_view prefix
+) {
+  auto changed = std::make_shared<Checkpoint>();
+  changed->metadata = model.metadata;
+  std::map<std::string, const LogicalTensor*> rounded;  // a plan may leave tensors out
+  for (const PlannedTensor& planned : calibrated.plan) {
+    rounded[planned.source->name] = planned.source;
+  }
+  for (const LogicalTensor& tensor : model.tensors()) {
+    const bool wanted = tensor.name.starts_with(prefix) && rounded.contains(tensor.name);
+    changed->add(wanted ? *rounded.at(tensor.name) : tensor);
+  }
+  return changed;
+}
+
 TEST(CalibrateNvfp4, LaterLayersSeeWhatEarlierOnesBecame) {
-  GemmaShape shape = whole_groups(2);
+  const GemmaShape shape = whole_groups(2);
   const std::shared_ptr<const Checkpoint> model = make_gemma(shape, 2);
   const Calibrated result = calibrate_target(model, 2, true, false);
-  std::vector<std::string> expected;
+  std::vector<std::string> expected_parts;
   for (size_t layer = 0; layer < shape.sliding.size(); ++layer) {
-    expected.push_back(fmt::format("layer {}", layer));
+    expected_parts.push_back(fmt::format("layer {}", layer));
   }
-  expected.emplace_back("head");
-  EXPECT_EQ(result.parts, expected);
+  expected_parts.emplace_back("head");
+  EXPECT_EQ(result.parts, expected_parts);
+  ASSERT_GE(shape.sliding.size(), 2U);
+
+  // Rounding the later layers of a model whose first layer is rounded already gives the same codes;
+  // of one whose first layer is not, others.
+  const auto codes = codes_of(result);
+  const Calibrated rest = calibrate_target(with_rounded(*model, result, "blk.0."), 2, true, false);
+  EXPECT_EQ(rest.parts.front(), "layer 1");
+  for (const auto& [name, found] : codes_of(rest)) {
+    EXPECT_TRUE(found == codes.at(name)) << name;
+  }
+  CalibrationOps ops(cpu_ops(2));
+  ThreadPool pool(2);
+  const auto target = load_target(model, ops, {});
+  const std::vector<std::vector<TokenId>> texts = {
+      random_tokens(150, target->shape().vocabulary, 5)};
+  const auto chunks = cut_chunks(texts, kBos, {40, 0}, target->shape());
+  Calibrated unrounded;
+  const std::vector<std::string> excluded = {"blk.0.*"};
+  unrounded.plan = plan_hf_nvfp4(*model, excluded);
+  CalibrationRequest request{*model, ops, pool, true, false, {}, {}};
+  request.run = [&](int64_t last_layer) { run_chunks(*target, chunks, last_layer); };
+  unrounded.weights = calibrate_nvfp4(unrounded.plan, request);
+  int differing = 0;
+  for (const auto& [name, other] : codes_of(unrounded)) {
+    ASSERT_FALSE(name.starts_with("blk.0.")) << name;
+    differing += other != codes.at(name) ? 1 : 0;
+  }
+  EXPECT_GT(differing, 3);
+}
+
+/// Keeps every row that one weight is multiplied with.
+class RecordingOps final : public ForwardingOps {
+ public:
+  RecordingOps(std::unique_ptr<Ops> ops, std::string weight)
+      : ForwardingOps(std::move(ops)), weight_(std::move(weight)) {}
+  Matrix inputs;
+
+  void matmul(ConstRows x, std::span<const Product> products) override {
+    for (const Product& product : products) {
+      for (int64_t r = 0; r < x.rows && product.weight->name == weight_; ++r) {
+        inputs.emplace_back(x.row(r), x.row(r) + x.cols);
+      }
+    }
+    ForwardingOps::matmul(x, products);
+  }
+
+ private:
+  std::string weight_;
+};
+
+TEST(CalibrateNvfp4, WithInputScalesItRoundsForInputsAsW4A4RoundsThem) {
+  for (const char* name : {"blk.0.attn_q.weight", "blk.0.attn_output.weight"}) {
+    SCOPED_TRACE(name);
+    const std::shared_ptr<const Checkpoint> model = make_gemma(whole_groups(3), 3);
+    const Calibrated result = calibrate_target(model, 2, true, true);
+    const auto planned = std::find_if(result.plan.begin(), result.plan.end(), [&](const auto& p) {
+      return p.source->name == name;
+    });
+    const LogicalTensor& rounded = *planned->source;
+    const LogicalTensor& weight = model->at(name);
+    // Of the first layer, so that its inputs are those of the model as it was. Attention comes
+    // after the products with q, k and v though: those are rounded last in the layer.
+    RecordingOps recorder(cpu_ops(1), name);
+    const auto target = load_target(model, recorder, {});
+    const std::vector<std::vector<TokenId>> texts = {
+        random_tokens(150, target->shape().vocabulary, 5)};
+    run_chunks(*target, cut_chunks(texts, kBos, {40, 0}, target->shape()), 0);
+    double largest = 0.0;
+    for (const std::vector<double>& row : recorder.inputs) {
+      for (const double value : row) {
+        largest = std::max(largest, std::fabs(oracle_bf16(static_cast<float>(value))));
+      }
+    }
+    const float input_scale = static_cast<float>(largest) / 2688.0F;
+    EXPECT_EQ(rounded.input_scale, input_scale);
+    const int64_t cols = weight.cols();
+    const auto codes_for = [&](const Matrix& inputs) {
+      ThreadPool pool(1);
+      std::vector<double> flat;
+      for (const std::vector<double>& row : oracle_hessian(inputs)) {
+        flat.insert(flat.end(), row.begin(), row.end());
+      }
+      const HessianFactor factor(flat, std::vector<char>(static_cast<size_t>(cols), 0), pool);
+      std::vector<float> values(static_cast<size_t>(weight.elements()));
+      decode_rows(weight, 0, weight.rows(), values.data());
+      for (float& value : values) {
+        value = bf16_to_f32(f32_to_bf16(value));
+      }
+      std::vector<std::byte> codes(rounded.data.size());
+      round_gptq(
+          {values, rounded.block_scales, rounded.scale, weight.rows(), cols}, factor, codes, pool
+      );
+      return codes;
+    };
+    Matrix inputs;
+    for (const std::vector<double>& row : recorder.inputs) {
+      const std::vector<float> x(row.begin(), row.end());
+      inputs.push_back(oracle_w4a4_row(x.data(), cols, input_scale));
+    }
+    EXPECT_TRUE(std::ranges::equal(codes_for(inputs), rounded.data));
+    EXPECT_FALSE(std::ranges::equal(codes_for(recorder.inputs), rounded.data))
+        << "rounding the inputs must be seen";
+  }
 }
 
 TEST(CalibrateNvfp4, InputScalesAloneLeaveTheWeightsAsTheyAre) {

@@ -264,8 +264,9 @@ TEST(Hessian, IsTheMeanOfWhatBothPartsSaw) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     RandomNumbers random(seed);
-    const int64_t cols = random.integer(1, 90);
-    const int64_t rows = random.integer(2, 700);
+    // The last is wider than the strips that products come in.
+    const int64_t cols = seed == 5 ? 600 : random.integer(1, 90);
+    const int64_t rows = random.integer(2, seed == 5 ? 300 : 700);
     const std::vector<float> x = random_values(rows * cols, seed, 1.0F);
     Hessian first(cols);
     Hessian second(cols);

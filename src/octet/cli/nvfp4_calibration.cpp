@@ -77,9 +77,10 @@ CalibratedWeights calibrate_target(
   const bool own_head = source->find("output.weight") != nullptr;
   CalibrationRequest request = request_of(arguments, *source, ops, pool, progress);
   request.run = [&](int64_t last_layer) {
-    const int64_t layer = std::min(last_layer, target->shape().layers - 1);
+    const auto layer = static_cast<int>(std::min(last_layer, target->shape().layers - 1));
+    const ChunkRun run{{&layer, 1}, own_head && last_layer == kAllLayers};
     for (const std::vector<TokenId>& chunk : chunks) {
-      run_chunk(*target, chunk, {static_cast<int>(layer), own_head && last_layer == kAllLayers});
+      run_chunk(*target, chunk, run, [](const ForwardRows&) {});
     }
   };
   return calibrate_nvfp4(plan, request);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -168,15 +169,24 @@ class Calibration {
     return values;
   }
 
-  static std::vector<char> dead_columns(const LogicalTensor& weight) {
+  /// Columns that hold nothing but zeros.
+  std::vector<char> dead_columns(const LogicalTensor& weight) const {
     const auto cols = static_cast<size_t>(weight.cols());
     std::vector<char> dead(cols, 1);
-    for (int64_t row = 0; row < weight.rows(); ++row) {
-      const std::vector<float> values = exported_rows(weight, row, 1);
-      for (size_t c = 0; c < cols; ++c) {
-        dead[c] = values[c] != 0.0F ? 0 : dead[c];
+    std::mutex mutex;
+    request_.pool.for_ranges(weight.rows(), 1, [&](int64_t begin, int64_t end) {
+      std::vector<char> own(cols, 1);
+      for (int64_t row = begin; row < end; ++row) {
+        const std::vector<float> values = exported_rows(weight, row, 1);
+        for (size_t c = 0; c < cols; ++c) {
+          own[c] = values[c] != 0.0F ? 0 : own[c];
+        }
       }
-    }
+      const std::scoped_lock lock(mutex);
+      for (size_t c = 0; c < cols; ++c) {
+        dead[c] = own[c] == 0 ? 0 : dead[c];
+      }
+    });
     return dead;
   }
 

@@ -30,14 +30,19 @@ std::vector<float> rounded_rows(ConstRows x, float input_scale) {
 /// What models hold: products go to the weight inside.
 struct CalibrationOps::HeldWeight final : Weight {
   std::unique_ptr<Weight> inner;
+
+  /// What models see of a weight is what the one inside says.
+  void hold(std::unique_ptr<Weight> weight) {
+    inner = std::move(weight);
+    static_cast<Weight&>(*this) = *inner;
+  }
 };
 
 std::unique_ptr<Weight> CalibrationOps::prepare(
     const Checkpoint& owner, const LogicalTensor& tensor
 ) {
   auto held = std::make_unique<HeldWeight>();
-  held->inner = wrapped().prepare(owner, tensor);
-  static_cast<Weight&>(*held) = *held->inner;
+  held->hold(wrapped().prepare(owner, tensor));
   held_[tensor.name] = held.get();
   return held;
 }
@@ -48,9 +53,7 @@ void CalibrationOps::replace(const LogicalTensor& tensor) {
   HeldWeight& held = *place->second;
   OCTET_CHECK(held.rows == tensor.rows() && held.cols == tensor.cols());
   held.inner.reset();  // never both in memory
-  held.inner = wrapped().prepare(Checkpoint(), tensor);
-  held.dtype = held.inner->dtype;
-  held.resident_bytes = held.inner->resident_bytes;
+  held.hold(wrapped().prepare(Checkpoint(), tensor));
 }
 
 void CalibrationOps::matmul(ConstRows x, std::span<const Product> products) {

@@ -21,24 +21,15 @@ DraftText::DraftText(
     const OnChunk& on_chunk
 )
     : width_(static_cast<int64_t>(taps.size()) * target.shape().hidden) {
-  ForwardRows out;
   for (const std::vector<TokenId>& tokens : chunks) {
     Chunk& chunk = chunks_.emplace_back();
     chunk.tokens = tokens;
-    const auto cache = target.new_cache(std::ssize(tokens), KvType::kBF16);
-    for (int64_t first = 0; first < std::ssize(tokens); first += target.max_rows()) {
-      SequenceRows rows;
-      rows.cache = cache.get();
-      rows.feature_rows = std::min(target.max_rows(), std::ssize(tokens) - first);
-      rows.tokens = std::span(tokens).subspan(
-          static_cast<size_t>(first), static_cast<size_t>(rows.feature_rows)
-      );
-      target.forward({&rows, 1}, taps, out);
+    run_chunk(target, tokens, {.taps = taps}, [&](const ForwardRows& out) {
       for (int64_t r = 0; r < out.features.rows; ++r) {
         const float* row = out.features.row(r);
         chunk.features.insert(chunk.features.end(), row, row + width_);
       }
-    }
+    });
     if (on_chunk) {
       on_chunk(std::ssize(chunks_), std::ssize(chunks));
     }

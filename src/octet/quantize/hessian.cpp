@@ -8,8 +8,10 @@
 namespace octet {
 namespace {
 
-/// Rows of the Hessian that one product gives: bounds the float32 copy of them.
+/// Rows and columns of the Hessian that one product gives: they bound the float32 copy of them, and
+/// what is computed below the diagonal, where no one reads.
 constexpr int64_t kProductRows = 64;
+constexpr int64_t kProductCols = 512;
 
 }  // namespace
 
@@ -41,7 +43,8 @@ void Hessian::add(Hessian other, Ops& ops) {
   rows_ += other.rows_;
 }
 
-/// sums += X^T X of the batch: X^T is both the weight and the input of a product.
+/// sums += X^T X of the batch, the upper triangle: X^T is both the weight, a strip of columns at a
+/// time, and the input of a product with the rows down to the diagonal.
 void Hessian::flush(Ops& ops) {
   if (pending_ == 0) {
     return;
@@ -50,25 +53,35 @@ void Hessian::flush(Ops& ops) {
     float* column = batch_.data() + c * kBatchRows;
     std::fill(column + pending_, column + kBatchRows, 0.0F);
   }
-  LogicalTensor transposed;
-  transposed.name = "calibration rows";
-  transposed.shape = {cols_, kBatchRows};
-  transposed.data = std::as_bytes(std::span(batch_));
-  const std::unique_ptr<Weight> weight = ops.prepare(Checkpoint(), transposed);
-  std::vector<float> products(static_cast<size_t>(kProductRows * cols_));
-  for (int64_t first = 0; first < cols_; first += kProductRows) {
-    const int64_t count = std::min(kProductRows, cols_ - first);
+  for (int64_t begin = 0; begin < cols_; begin += kProductCols) {
+    add_strip(begin, std::min(kProductCols, cols_ - begin), ops);
+  }
+  pending_ = 0;
+}
+
+/// Columns [begin, begin + width) of the upper triangle.
+void Hessian::add_strip(int64_t begin, int64_t width, Ops& ops) {
+  LogicalTensor columns;
+  columns.name = "calibration rows";
+  columns.shape = {width, kBatchRows};
+  columns.data = std::as_bytes(
+      std::span(batch_.data() + begin * kBatchRows, static_cast<size_t>(width * kBatchRows))
+  );
+  const std::unique_ptr<Weight> weight = ops.prepare(Checkpoint(), columns);
+  std::vector<float> products(static_cast<size_t>(kProductRows * width));
+  const int64_t end = begin + width;
+  for (int64_t first = 0; first < end; first += kProductRows) {
+    const int64_t count = std::min(kProductRows, end - first);
     const ConstRows x(batch_.data() + first * kBatchRows, count, kBatchRows, kBatchRows);
-    const Product product{weight.get(), {products.data(), count, cols_, cols_}};
+    const Product product{weight.get(), {products.data(), count, width, width}};
     ops.matmul(x, {&product, 1});
     for (int64_t r = 0; r < count; ++r) {
       double* sums = sums_.data() + (first + r) * cols_;
-      for (int64_t c = first + r; c < cols_; ++c) {
-        sums[c] += static_cast<double>(products[static_cast<size_t>(r * cols_ + c)]);
+      for (int64_t c = std::max(begin, first + r); c < end; ++c) {
+        sums[c] += static_cast<double>(products[static_cast<size_t>(r * width + c - begin)]);
       }
     }
   }
-  pending_ = 0;
 }
 
 std::vector<double> Hessian::take_mean(Ops& ops) {

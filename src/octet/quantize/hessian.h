@@ -33,6 +33,7 @@ class Hessian {
   static constexpr int64_t kBatchRows = 256;
 
   void flush(Ops& ops);
+  void add_strip(int64_t begin, int64_t width, Ops& ops);
 
   int64_t cols_ = 0;
   int64_t rows_ = 0;

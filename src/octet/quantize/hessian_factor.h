@@ -12,8 +12,8 @@
 
 namespace octet {
 
-/// to[k] -= sum over i of factors[i] * rows[i * stride + k], k < count: one i after the other, in
-/// order. The inner loop of all that is done with Hessians.
+/// to[k] -= sum over i of factors[i] * rows[i * stride + k], k < to.size(): one i after the other,
+/// in order. The inner loop of all that is done with Hessians.
 void subtract_multiples(
     std::span<double> to, std::span<const double> factors, const double* rows, int64_t stride
 );

@@ -46,14 +46,7 @@ inline Nvfp4ActivationBlock round_nvfp4_activations(
   block.scale = e4m3_to_f32(f32_to_e4m3(inverse * (amax * (1.0F / 6.0F))));
   const float factor = block.scale == 0.0F ? 0.0F : 1.0F / (block.scale * (1.0F / inverse));
   for (size_t i = 0; i < x.size(); ++i) {
-    // The codes of E2M1 ascend with the magnitudes 0 1 2 3 4 6 8 12 of their doubles.
-    const float scaled = x[i] * factor;
-    const float a = scaled < 0.0F ? -scaled : scaled;
-    const int magnitude = static_cast<int>(a > 0.25F) + static_cast<int>(a >= 0.75F) +
-                          static_cast<int>(a > 1.25F) + static_cast<int>(a >= 1.75F) +
-                          2 * static_cast<int>(a > 2.5F) + 2 * static_cast<int>(a >= 3.5F) +
-                          4 * static_cast<int>(a > 5.0F);
-    block.doubled_codes[i] = static_cast<int8_t>(scaled < 0.0F ? -magnitude : magnitude);
+    block.doubled_codes[i] = f32_to_doubled_e2m1(x[i] * factor);
   }
   return block;
 }

@@ -105,16 +105,29 @@ inline constexpr std::array<float, 16> kE2M1Values = {
     -4.0F,
     -6.0F};
 
-/// Saturates at 6. The sign bit is set only for values below zero, as ModelOpt writes it.
-constexpr uint8_t f32_to_e2m1(float value) noexcept {
+/// What stands for the E2M1 magnitude nearest to |value|: the sum of the steps up to its code,
+/// where code c + 1 stands `steps[c]` above code c. Arithmetic alone, so that loops over it become
+/// vectors.
+constexpr int nearest_e2m1_magnitude(float value, const std::array<int, 7>& steps) noexcept {
   const float a = value < 0.0F ? -value : value;
   // A value halfway between two codes goes to the even one: up at 0.75, 1.75 and 3.5, down
   // elsewhere.
-  const int code = static_cast<int>(a > 0.25F) + static_cast<int>(a >= 0.75F) +
-                   static_cast<int>(a > 1.25F) + static_cast<int>(a >= 1.75F) +
-                   static_cast<int>(a > 2.5F) + static_cast<int>(a >= 3.5F) +
-                   static_cast<int>(a > 5.0F);
+  return steps[0] * static_cast<int>(a > 0.25F) + steps[1] * static_cast<int>(a >= 0.75F) +
+         steps[2] * static_cast<int>(a > 1.25F) + steps[3] * static_cast<int>(a >= 1.75F) +
+         steps[4] * static_cast<int>(a > 2.5F) + steps[5] * static_cast<int>(a >= 3.5F) +
+         steps[6] * static_cast<int>(a > 5.0F);
+}
+
+/// Saturates at 6. The sign bit is set only for values below zero, as ModelOpt writes it.
+constexpr uint8_t f32_to_e2m1(float value) noexcept {
+  const int code = nearest_e2m1_magnitude(value, {1, 1, 1, 1, 1, 1, 1});
   return static_cast<uint8_t>(value < 0.0F ? code | 8 : code);
+}
+
+/// Twice the value of that code: 0 +-1 2 3 4 6 8 12.
+constexpr int8_t f32_to_doubled_e2m1(float value) noexcept {
+  const int magnitude = nearest_e2m1_magnitude(value, {1, 1, 1, 1, 2, 2, 4});
+  return static_cast<int8_t>(value < 0.0F ? -magnitude : magnitude);
 }
 
 }  // namespace octet
