@@ -21,6 +21,7 @@
 #include "support/golden_files.h"
 #include "support/random_models.h"
 #include "support/run_program.h"
+#include "support/terminal_session.h"
 #include "support/write_checkpoint.h"
 
 namespace octet::test {
@@ -207,8 +208,7 @@ int partial_files(const TemporaryDirectory& directory) {
   return count;
 }
 
-/// Starts the program and kills it once it writes. True when it had not finished.
-bool kill_while_writing(const TemporaryDirectory& directory, std::vector<std::string> arguments) {
+pid_t start(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), OCTET_PROGRAM);
   std::vector<char*> raw;
   for (std::string& argument : arguments) {
@@ -220,6 +220,12 @@ bool kill_while_writing(const TemporaryDirectory& directory, std::vector<std::st
     ::execv(OCTET_PROGRAM, raw.data());
     ::_exit(127);
   }
+  return child;
+}
+
+/// Starts the program and kills it once it writes. True when it had not finished.
+bool kill_while_writing(const TemporaryDirectory& directory, std::vector<std::string> arguments) {
+  const pid_t child = start(std::move(arguments));
   int status = 0;
   while (partial_files(directory) == 0 && ::waitpid(child, &status, WNOHANG) == 0) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -245,6 +251,40 @@ TEST(Quantize, KilledWhileWritingItLeavesNothingThatLooksDoneAndTheNextRunCleans
     EXPECT_EQ(partial_files(directory), 0);
     EXPECT_NE(open_checkpoint(command[2]), nullptr);
   }
+}
+
+/// Starts the program and kills it after so long. True when it had not finished.
+bool kill_after(std::vector<std::string> arguments, std::chrono::milliseconds time) {
+  const pid_t child = start(std::move(arguments));
+  std::this_thread::sleep_for(time);
+  int status = 0;
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status);
+}
+
+TEST(Imatrix, KilledAtAnyTimeItLeavesAllOrNothing) {
+  const TemporaryDirectory directory;
+  const std::string text = directory.write("text", "A river is water that flows to the sea.");
+  const std::string output = directory.file("importance.gguf");
+  const std::vector<std::string> command = {
+      "imatrix", "-m", kPairTarget, "-o", output, "-f", text, "-t", "1", "-q"};
+  int killed = 0;
+  // Its time is spent before it writes; a few milliseconds later it is done.
+  for (std::chrono::milliseconds time(1); time.count() < 2000;
+       time = time * 5 / 4 + std::chrono::milliseconds(1)) {
+    std::filesystem::remove(output);
+    killed += kill_after(command, time) ? 1 : 0;
+    if (exists(output)) {
+      EXPECT_FALSE(read_importance(output).entries.empty());
+      break;
+    }
+  }
+  EXPECT_GT(killed, 3);
+  const int expected = exists(output) ? 2 : 0;
+  EXPECT_EQ(run_octet(command).exit_code, expected) << "it does not overwrite";
+  EXPECT_FALSE(read_importance(output).entries.empty());
+  EXPECT_EQ(partial_files(directory), 0);
 }
 
 /// Runs with files limited to so many blocks of 512 bytes: writing more fails as on a full disk.
@@ -296,6 +336,50 @@ TEST(Quantize, WithoutRoomItSaysSoAndLeavesNothing) {
     EXPECT_FALSE(exists(limited.output));
     EXPECT_EQ(partial_files(directory), 0);
   }
+}
+
+TEST(Quantize, MalformedFilesGiveAnErrorAndNoOutput) {
+  const TemporaryDirectory directory;
+  const std::string whole = read_text(kPairDrafter);
+  const std::string source = directory.file("mutated.gguf");
+  int refused = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomNumbers random(seed);
+    std::string bytes = whole;
+    if (seed % 4 == 0) {
+      bytes.resize(static_cast<size_t>(random.integer(0, std::ssize(whole) - 1)));
+    } else {
+      for (int64_t i = random.integer(1, 4); i > 0; --i) {
+        bytes[static_cast<size_t>(random.integer(0, 5000))] = static_cast<char>(random.bits());
+      }
+    }
+    directory.write("mutated.gguf", bytes);
+    const bool to_folder = seed % 3 == 0;
+    const std::string output = directory.file(to_folder ? "folder" : "out.gguf");
+    const std::vector<std::string> command =
+        to_folder ? std::vector<std::string>{"quantize", source, output, "--type", "NVFP4", "-q"}
+                  : std::vector<std::string>{"quantize", source, output, "--type", "Q4_K", "-q"};
+    const ProgramResult result = run_octet(command);
+    ASSERT_TRUE(result.exit_code == 0 || result.exit_code == 2) << result.err;
+    if (result.exit_code == 2) {
+      ++refused;
+      EXPECT_TRUE(result.err.starts_with("octet: ")) << result.err;
+      EXPECT_FALSE(exists(output));
+    }
+    std::filesystem::remove_all(output);
+    EXPECT_EQ(partial_files(directory), 0);
+  }
+  EXPECT_GE(refused, 30);
+}
+
+TEST(Quantize, OnATerminalItTellsRateAndTimeLeft) {
+  const TemporaryDirectory directory;
+  const std::string source = synth_target(directory);
+  TerminalSession terminal(
+      {"quantize", source, directory.file("out.gguf"), "--type", "Q4_K_M", "-t", "1"}
+  );
+  EXPECT_THAT(terminal.wait_for(" left: "), testing::HasSubstr("/s, "));
 }
 
 TEST(Convert, RefusesWhatWouldLoseSomething) {
@@ -436,6 +520,16 @@ TEST(Quantize, GptqDraftersDependOnTheTextNotOnThreads) {
       w4a4->at("blk.0.attn_q.weight").input_scale, w4a4->at("blk.0.attn_v.weight").input_scale
   );
   EXPECT_TRUE(std::ranges::equal(w4a4->at("fc.weight").data, plain->at("fc.weight").data));
+  // Both together: the input scales of the calibration, codes of their own.
+  const auto both =
+      quantize("both", calibrating(text, {"--gptq", "--activation", "w4a4", "-t", "2"}));
+  EXPECT_EQ(*both->metadata.find_string("general.quant_algo"), "NVFP4");
+  for (const char* name : {"fc.weight", "blk.0.attn_q.weight", "blk.1.ffn_down.weight"}) {
+    EXPECT_EQ(both->at(name).input_scale, w4a4->at(name).input_scale) << name;
+    EXPECT_EQ(both->at(name).scale, plain->at(name).scale) << name;
+    EXPECT_FALSE(std::ranges::equal(both->at(name).data, plain->at(name).data)) << name;
+    EXPECT_FALSE(std::ranges::equal(both->at(name).data, one->at(name).data)) << name;
+  }
   // As GGUF it says the same.
   const std::string gguf = directory.file("w4a4.gguf");
   ASSERT_EQ(
