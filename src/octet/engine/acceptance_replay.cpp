@@ -7,57 +7,15 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/engine/replay_walk.h"
 #include "octet/speculation/cycle.h"
 
 namespace octet {
 namespace {
 
-/// How far one variant has walked along the text.
-struct Walk {
-  int64_t anchor = -1;          // position of the anchor of its present step; -1: none yet
-  std::vector<TokenId> drafts;  // what it proposed there
-  AcceptanceStatistics statistics;
-
-  /// The text so far settles the step when it holds a token that the drafts did not foresee, or the
-  /// one after them all. Then the step is counted and the walk stands at the next anchor.
-  bool settle(std::span<const TokenId> text) {
-    const auto after = text.subspan(static_cast<size_t>(anchor + 1));
-    const auto accepted =
-        std::mismatch(drafts.begin(), drafts.end(), after.begin(), after.end()).first -
-        drafts.begin();
-    if (accepted == std::ssize(after)) {
-      return false;
-    }
-    count(static_cast<int>(accepted), static_cast<int>(accepted) + 1);
-    anchor += accepted + 1;
-    drafts.clear();
-    return true;
-  }
-
-  /// The text is over: what it still holds is a last step, cut by the end, and perhaps plain ones.
-  void close(std::span<const TokenId> text) {
-    const auto last = std::ssize(text) - 1;
-    while (anchor >= 0 && anchor < last) {
-      if (!settle(text)) {
-        const auto published = static_cast<int>(last - anchor);
-        count(published, published);
-        anchor = last;
-      }
-    }
-  }
-
-  void count(int accepted, int published) {
-    SequenceStep step;
-    step.drafted = static_cast<int>(drafts.size());
-    step.accepted = accepted;
-    step.published = published;
-    statistics.add(step);
-  }
-};
-
 struct ReplayState : DraftState {
   std::vector<std::unique_ptr<DraftState>> drafters;
-  std::vector<Walk> walks;
+  std::vector<ReplayWalk> walks;
 };
 
 ReplayState& state_of(DraftState& state) {
@@ -126,7 +84,7 @@ class ReplayDrafter : public Drafter {
     for (const DraftTask& task : tasks) {
       ReplayState& state = state_of(*task.state);
       for (size_t v = 0; v < variants_.size(); ++v) {
-        Walk& walk = state.walks[v];
+        ReplayWalk& walk = state.walks[v];
         if (walk.anchor < 0 || walk.settle(task.tokens)) {
           walk.anchor = std::ssize(task.tokens) - 1;
           walk.drafts = drafts(variants_[v], task);
@@ -197,7 +155,7 @@ std::vector<TokenId> write_reply(
   while (sequence.finish == FinishReason::kNone) {
     cycle.step(batch);
   }
-  for (Walk& walk : state_of(*sequence.draft_state).walks) {
+  for (ReplayWalk& walk : state_of(*sequence.draft_state).walks) {
     walk.close(sequence.tokens);
     statistics.push_back(walk.statistics);
   }

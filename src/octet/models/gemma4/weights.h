@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "octet/kernels/ops.h"
@@ -47,6 +48,10 @@ struct Gemma4Weights {
   std::unique_ptr<Weight> head;                        // [V, D]: its own, or the embedding
   const LogicalTensor* head_tensor = nullptr;          // the same, in the file
 };
+
+inline constexpr std::string_view kGemma4Embedding = "token_embd.weight";
+/// Of the tensor that the head multiplies with: its own, or the embedding.
+std::string_view gemma4_head_name(const Checkpoint& checkpoint);
 
 Gemma4Weights load_gemma4_weights(WeightLoader& loader, const Gemma4Config& config);
 
