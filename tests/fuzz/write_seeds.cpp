@@ -6,6 +6,7 @@
 #include <string>
 
 #include "support/chat_seeds.h"
+#include "support/feature_seeds.h"
 #include "support/format_seeds.h"
 #include "support/importance_seeds.h"
 
@@ -18,6 +19,7 @@ int main(int argc, char** argv) {
   auto all = octet::test::format_seeds();
   all.merge(octet::test::chat_seeds());
   all["importance"] = octet::test::importance_seeds();
+  all["features"] = octet::test::feature_seeds();
   for (const auto& [target, seeds] : all) {
     std::filesystem::create_directories(root / target);
     for (size_t i = 0; i < seeds.size(); ++i) {

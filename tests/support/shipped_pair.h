@@ -18,20 +18,22 @@ struct ShippedPair {
   std::unique_ptr<TargetModel> target;
   std::unique_ptr<DFlashDrafter> drafter;
   std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Checkpoint> target_checkpoint;
+  std::shared_ptr<const Checkpoint> draft_checkpoint;
 
   explicit ShippedPair(int64_t max_rows = 256) {
     const std::string directory = OCTET_SOURCE_DIR "/models/bolt-tiny/";
     CpuOptions cpu;
     cpu.threads = 1;
     ops = make_cpu_ops(cpu);
-    const auto checkpoint = open_checkpoint(directory + "bolt-tiny-q8_0.gguf");
-    tokenizer = load_tokenizer(*checkpoint);
+    target_checkpoint = open_checkpoint(directory + "bolt-tiny-q8_0.gguf");
+    draft_checkpoint = open_checkpoint(directory + "bolt-tiny-dflash-q8_0.gguf");
+    tokenizer = load_tokenizer(*target_checkpoint);
     TargetOptions options;
     options.max_rows = max_rows;
-    target = load_target(checkpoint, *ops, options);
+    target = load_target(target_checkpoint, *ops, options);
     drafter = std::make_unique<DFlashDrafter>(
-        load_drafter(open_checkpoint(directory + "bolt-tiny-dflash-q8_0.gguf"), *ops, *target, {}),
-        target->final_softcap()
+        load_drafter(draft_checkpoint, *ops, *target, {}), target->final_softcap()
     );
   }
 

@@ -1,5 +1,6 @@
-// Flags that several commands share, and the flags of `serve` and `eval`. For the sources of flags
-// alone: they know CLI11. Invariant: a flag of one name means the same in every command.
+// Flags that several commands share, and the flags of `serve`, `eval` and `generate-data`. For the
+// sources of flags alone: they know CLI11. Invariant: a flag of one name means the same in every
+// command.
 #pragma once
 
 #include <optional>
@@ -56,6 +57,8 @@ void add_prompts(
 );
 
 void add_eval(CLI::App& app, EvalArguments& eval);
+void add_eval_replay(CLI::App& app, EvalReplayArguments& replay);
+void add_generate_data(CLI::App& app, GenerateDataArguments& data);
 void add_serve(CLI::App& app, ServeArguments& serve);
 /// `serve --config FILE`: what the file says joins the arguments, where those do not say it
 /// themselves. Throws Error for a file that cannot be read.

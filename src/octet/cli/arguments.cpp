@@ -489,6 +489,10 @@ Command parse_arguments(std::span<const std::string> arguments) {
       add_draft_head);
   add("bench", "measure what steps cost on this machine", BenchArguments{}, add_bench);
 
+  add("generate-data",
+      "have the target answer prompts, as training data for a drafter",
+      GenerateDataArguments{},
+      add_generate_data);
   add("eval", "measure acceptance and speed on suites of prompts", EvalArguments{}, add_eval);
 
   std::vector<std::string> list = with_long_flags(arguments);

@@ -29,6 +29,7 @@ using Command = std::variant<
     SynthArguments,
     DraftHeadArguments,
     BenchArguments,
+    GenerateDataArguments,
     EvalArguments,
     ServeArguments>;
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -102,28 +103,39 @@ EmbeddingScaleCalibration measure(const ScaleInputs& inputs) {
   );
 }
 
+ChosenScale chosen(float scale, const std::string& source) {
+  return {{EmbeddingScale::Kind::kValue, scale}, fmt::format("{:g} ({})", scale, source)};
+}
+
 }  // namespace
 
-ChosenScale choose_embedding_scale(const ScaleInputs& inputs) {
-  const auto value = [](float scale, const std::string& source) {
+std::optional<ChosenScale> known_embedding_scale(
+    std::optional<float> asked, const Checkpoint& drafter
+) {
+  if (asked) {
+    return chosen(*asked, "as asked for");
+  }
+  if (const auto in_file = drafter.metadata.find_number(kScaleKey)) {
     return ChosenScale{
-        {EmbeddingScale::Kind::kValue, scale}, fmt::format("{:g} ({})", scale, source)};
-  };
-  if (inputs.asked) {
-    return value(*inputs.asked, "as asked for");
+        {EmbeddingScale::Kind::kFile, 1.0F}, fmt::format("{:g} (from the file)", *in_file)};
   }
-  if (const auto in_file = inputs.drafter->metadata.find_number(kScaleKey)) {
-    return {{EmbeddingScale::Kind::kFile, 1.0F}, fmt::format("{:g} (from the file)", *in_file)};
-  }
-  const std::string path = side_path(*inputs.drafter);
+  const std::string path = side_path(drafter);
   if (const std::optional<float> scale = stored_scale(path)) {
-    return value(*scale, "measured before, stored in " + path);
+    return chosen(*scale, "measured before, stored in " + path);
+  }
+  return std::nullopt;
+}
+
+ChosenScale choose_embedding_scale(const ScaleInputs& inputs) {
+  if (auto known = known_embedding_scale(inputs.asked, *inputs.drafter)) {
+    return std::move(*known);
   }
   Progress progress(true);
   progress.show("Measuring the drafter's embedding scale, once");
   const EmbeddingScaleCalibration calibration = measure(inputs);
+  const std::string path = side_path(*inputs.drafter);
   const bool stored = store(path, calibration);
-  return value(
+  return chosen(
       calibration.scale,
       stored ? "measured now, stored in " + path : "measured now, could not be stored"
   );

@@ -26,6 +26,11 @@ struct ScaleInputs {
   TargetModel& target;
 };
 
+/// As choose_embedding_scale, without measuring: nullopt where it would.
+std::optional<ChosenScale> known_embedding_scale(
+    std::optional<float> asked, const Checkpoint& drafter
+);
+
 ChosenScale choose_embedding_scale(const ScaleInputs& inputs);
 
 }  // namespace octet::cli

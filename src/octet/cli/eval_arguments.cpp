@@ -1,3 +1,4 @@
+#include <memory>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -78,8 +79,14 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
       ->required()
       ->expected(2)
       ->type_name("OLD NEW");
+  CLI::App* replay = app.add_subcommand(
+      "replay", "acceptance on recorded features, without the target's layers, and why it is low"
+  );
+  auto replay_arguments = std::make_shared<EvalReplayArguments>();
+  add_eval_replay(*replay, *replay_arguments);
+  replay->callback([&eval, replay_arguments] { eval.replay = *replay_arguments; });
   app.final_callback([&app, &eval] {
-    if (!eval.diff_files.empty()) {
+    if (!eval.diff_files.empty() || eval.replay) {
       return;
     }
     for (const char* needed : {"--model", "--prompts"}) {

@@ -32,6 +32,7 @@ struct Dispatch {
   int operator()(const SynthArguments& arguments) const { return synth(arguments); }
   int operator()(const DraftHeadArguments& arguments) const { return draft_head(arguments); }
   int operator()(const BenchArguments& arguments) const { return bench(arguments); }
+  int operator()(const GenerateDataArguments& arguments) const { return generate_data(arguments); }
   int operator()(const EvalArguments& arguments) const { return eval(arguments); }
   int operator()(const ServeArguments& arguments) const { return serve(arguments); }
 };

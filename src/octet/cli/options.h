@@ -10,6 +10,7 @@
 
 #include "octet/cli/synth/presets.h"
 #include "octet/cli/synth/recipe.h"
+#include "octet/evaluate/feature_file.h"
 #include "octet/kernels/ops.h"
 #include "octet/models/weight_loader.h"
 #include "octet/sampling/sampling_params.h"
@@ -124,6 +125,43 @@ struct PolicyBenchArguments {
   bool json = false;
 };
 
+struct GenerateDataArguments {
+  PairOptions pair;
+  SamplingOptions sampling;
+  std::vector<std::string> prompt_files;
+  int64_t limit = 0;  // prompts of each file; 0: all
+  bool skip_bad_lines = false;
+  double thinking_share = 1.0;
+  int64_t max_tokens = 512;  // of a reply
+  int64_t max_turns = 0;     // 0: all
+  int64_t shard = 1;
+  int64_t shards = 1;
+  int concurrency = 4;
+  std::string output;
+  std::string feature_output;  // empty: none
+  FeatureType feature_type = FeatureType::kBF16;
+  std::vector<int> taps;  // empty: the drafter's
+  bool tap_neighbours = false;
+  bool force = false;
+  bool quiet = false;
+};
+
+struct EvalReplayArguments {
+  std::string target;
+  std::string drafter;
+  std::string features;
+  std::string against;                   // another file of the drafter; empty: none
+  std::optional<float> embedding_scale;  // nullopt: from the file, else stored, else 1
+  int64_t limit = 0;
+  int64_t stride = 0;
+  bool attribute = true;
+  std::optional<double> min_acceptance;
+  int threads = 0;
+  std::string isa;
+  ActivationMode activation = ActivationMode::kAuto;
+  bool json = false;
+};
+
 struct EvalArguments {
   PairOptions pair;
   SamplingOptions sampling;
@@ -140,7 +178,8 @@ struct EvalArguments {
   std::string csv_file;
   std::string html_file;
   bool json = false;
-  std::vector<std::string> diff_files;  // two results to hold against each other instead
+  std::vector<std::string> diff_files;        // two results to hold against each other instead
+  std::optional<EvalReplayArguments> replay;  // `eval replay` instead
 };
 
 struct BenchArguments {

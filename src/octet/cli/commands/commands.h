@@ -19,6 +19,8 @@ int synth(const SynthArguments& arguments);
 int draft_head(const DraftHeadArguments& arguments);
 int bench_policy(const PolicyBenchArguments& arguments);  // one of bench's
 int bench(const BenchArguments& arguments);
+int generate_data(const GenerateDataArguments& arguments);
+int eval_replay(const EvalReplayArguments& arguments);  // one of eval's
 int eval(const EvalArguments& arguments);
 int serve(const ServeArguments& arguments);
 

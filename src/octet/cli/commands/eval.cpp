@@ -97,6 +97,9 @@ void write_file(const std::string& path, FunctionRef<std::string()> text) {
 }  // namespace
 
 int eval(const EvalArguments& arguments) {
+  if (arguments.replay) {
+    return eval_replay(*arguments.replay);
+  }
   if (!arguments.diff_files.empty()) {
     fmt::print("{}", eval_diff(arguments.diff_files[0], arguments.diff_files[1]));
     return 0;

@@ -1,0 +1,158 @@
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
+#include "octet/cli/commands/commands.h"
+#include "octet/cli/embedding_scale.h"
+#include "octet/cli/json_writer.h"
+#include "octet/cli/pair.h"
+#include "octet/cli/terminal.h"
+#include "octet/evaluate/checkpoint_digest.h"
+#include "octet/evaluate/feature_replay.h"
+#include "octet/formats/open_checkpoint.h"
+#include "octet/models/gemma4/lent_vocabulary.h"
+#include "octet/text/load_tokenizer.h"
+
+namespace octet::cli {
+namespace {
+
+void refuse_other_target(const FeatureFile& file, const Checkpoint& target) {
+  const uint64_t found = checkpoint_digest(target);
+  if (found != file.header().target_digest) {
+    throw Error(
+        ErrorKind::kMismatch,
+        fmt::format(
+            "{}: was recorded with another target (digest {:016x}) than {} ({:016x})",
+            file.path(),
+            file.header().target_digest,
+            target.path,
+            found
+        )
+    );
+  }
+}
+
+std::string length_of(const AcceptanceStatistics& statistics) {
+  return statistics.steps == 0 ? "none"
+                               : fmt::format("{:.3f}", statistics.mean_acceptance_length());
+}
+
+std::string verdict_of(const FeatureReplay& replay) {
+  const FeatureTrial* better = replay.clearly_better();
+  return better == nullptr ? "nothing that was tried is clearly better"
+                           : fmt::format(
+                                 "{} would give {:.2f} instead of {:.2f}",
+                                 better->name,
+                                 better->found.mean_acceptance_length(),
+                                 replay.all.mean_acceptance_length()
+                             );
+}
+
+std::string table_of(const FeatureReplay& replay, bool attribute) {
+  std::string text = fmt::format(
+      "{} replies, {} steps\n\n{:<28} {}\n{:<28} {:.3f}\n{:<28} {}\n{:<28} {}\n{:<28}",
+      replay.records,
+      replay.all.steps,
+      "acceptance length",
+      length_of(replay.all),
+      "tokens a step",
+      replay.all.tokens_per_step(),
+      "thinking asked for",
+      length_of(replay.thinking),
+      "not asked for",
+      length_of(replay.speaking),
+      "accepted, by position"
+  );
+  for (int k = 0; k < replay.all.rows(); ++k) {
+    text += fmt::format(" {:.2f}", replay.all.joint(k));
+  }
+  text += "\n";
+  if (!replay.trials.empty()) {
+    text += "\nwith one thing changed         acceptance length\n";
+  }
+  for (const FeatureTrial& trial : replay.trials) {
+    text += fmt::format("{:<30} {}\n", trial.name, length_of(trial.found));
+  }
+  return attribute ? text + "\n" + verdict_of(replay) + "\n" : text;
+}
+
+void write_statistics(JsonWriter& json, const AcceptanceStatistics& statistics) {
+  json.begin_object();
+  json.member("steps", statistics.steps);
+  json.member("acceptance_length", statistics.mean_acceptance_length());
+  json.member("tokens_per_step", statistics.tokens_per_step());
+  json.key("by_position").begin_array();
+  for (int k = 0; k < statistics.rows(); ++k) {
+    json.value(statistics.joint(k));
+  }
+  json.end_array().end_object();
+}
+
+std::string json_of(const FeatureReplay& replay) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("replies", replay.records);
+  for (const auto& [name, statistics] :
+       {std::pair("all", &replay.all),
+        std::pair("thinking", &replay.thinking),
+        std::pair("not_thinking", &replay.speaking)}) {
+    json.key(name);
+    write_statistics(json, *statistics);
+  }
+  json.key("trials").begin_array();
+  for (const FeatureTrial& trial : replay.trials) {
+    json.begin_object().member("name", trial.name).key("acceptance");
+    write_statistics(json, trial.found);
+    json.end_object();
+  }
+  json.end_array();
+  json.member("verdict", verdict_of(replay));
+  json.end_object();
+  return json.text();
+}
+
+}  // namespace
+
+int eval_replay(const EvalReplayArguments& arguments) {
+  const FeatureFile file = FeatureFile::open(arguments.features);
+  const auto target = open_checkpoint(arguments.target);
+  refuse_other_target(file, *target);
+  const auto ops = make_cpu_ops(
+      {.threads = arguments.threads, .isa = arguments.isa, .activation = arguments.activation}
+  );
+  LentVocabulary vocabulary(target, *ops);
+  const auto tokenizer = load_tokenizer(*target);
+  FeatureReplayRequest request{
+      file,
+      open_checkpoint(arguments.drafter),
+      {},
+      nullptr,
+      *ops,
+      vocabulary,
+      tokenizer->stop_ids(),
+      tokenizer->suppressed_ids()};
+  if (const auto scale = known_embedding_scale(arguments.embedding_scale, *request.drafter)) {
+    request.embedding_scale = scale->scale;
+  }
+  if (!arguments.against.empty()) {
+    request.other = open_checkpoint(arguments.against);
+  }
+  refuse_idle_activation(
+      arguments.activation, {target.get(), request.drafter.get(), request.other.get()}
+  );
+  request.stride = arguments.stride;
+  request.limit = arguments.limit;
+  request.attribute = arguments.attribute;
+  Progress progress(!arguments.json);
+  const FeatureReplay replay = replay_features(request, [&](const std::string& trial) {
+    progress.show(fmt::format("Replaying: {}", trial));
+  });
+  progress.clear();
+  fmt::print("{}", arguments.json ? json_of(replay) + "\n" : table_of(replay, arguments.attribute));
+  return replay.all.mean_acceptance_length() < arguments.min_acceptance.value_or(0.0) ? 1 : 0;
+}
+
+}  // namespace octet::cli

@@ -1,0 +1,231 @@
+#include "octet/evaluate/feature_replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
+#include "octet/engine/recorded_replay.h"
+#include "octet/models/dflash/config.h"
+#include "octet/speculation/drafters/dflash_drafter.h"
+
+namespace octet {
+namespace {
+
+/// A trial counts as better from this factor on: fewer tokens than that are chance.
+constexpr double kClearly = 1.1;
+constexpr const char* kWindowKey = "dflash.attention.sliding_window";
+/// Longer than any text.
+constexpr int64_t kNoWindow = int64_t{1} << 24;
+
+/// A drafter as it is, or with one thing changed.
+struct Variant {
+  std::string name;
+  std::shared_ptr<const Checkpoint> drafter;
+  EmbeddingScale embedding_scale;
+  std::vector<int> taps;  // whose features it is given
+};
+
+class Replayer {
+ public:
+  explicit Replayer(const FeatureReplayRequest& request)
+      : request_(request), config_(read_dflash_config(*request.drafter)) {
+    const FeatureHeader& header = request.file.header();
+    if (header.hidden != config_.hidden) {
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format(
+              "{}: features have {} columns a layer and the drafter expects {}; they are of "
+              "another target",
+              request.file.path(),
+              header.hidden,
+              config_.hidden
+          )
+      );
+    }
+    records_ = std::ssize(request.file.records());
+    if (request.limit > 0) {
+      records_ = std::min(records_, request.limit);
+    }
+    for (int64_t i = 0; i < records_; ++i) {
+      longest_ = std::max<int64_t>(
+          longest_, std::ssize(request.file.records()[static_cast<size_t>(i)].tokens)
+      );
+    }
+  }
+
+  FeatureReplay run(FunctionRef<void(const std::string&)> on_trial) {
+    const Variant plain{"as it is", request_.drafter, request_.embedding_scale, config_.taps};
+    on_trial(plain.name);
+    FeatureReplay result;
+    result.records = records_;
+    const std::vector<AcceptanceStatistics> found = replay(plain);
+    for (size_t i = 0; i < found.size(); ++i) {
+      result.all.add(found[i]);
+      (request_.file.records()[i].thinking ? result.thinking : result.speaking).add(found[i]);
+    }
+    for (const Variant& variant : variants()) {
+      on_trial(variant.name);
+      AcceptanceStatistics pooled;
+      for (const AcceptanceStatistics& statistics : replay(variant)) {
+        pooled.add(statistics);
+      }
+      result.trials.push_back({variant.name, pooled});
+    }
+    return result;
+  }
+
+ private:
+  /// By record.
+  std::vector<AcceptanceStatistics> replay(const Variant& variant) const {
+    DrafterOptions options;
+    options.embedding_scale = variant.embedding_scale;
+    DFlashDrafter drafter(
+        load_drafter(variant.drafter, request_.ops, request_.vocabulary, std::move(options)),
+        request_.vocabulary.final_softcap()
+    );
+    ReplayVariant replayed;
+    replayed.drafter = &drafter;
+    RecordedReplayOptions rules;
+    rules.stop_tokens.assign(request_.stop_tokens.begin(), request_.stop_tokens.end());
+    rules.vocabulary = request_.vocabulary.shape().vocabulary;
+    rules.stride = request_.stride;
+    std::vector<AcceptanceStatistics> found;
+    for (int64_t i = 0; i < records_; ++i) {
+      const FeatureRecord& record = request_.file.records()[static_cast<size_t>(i)];
+      const std::vector<float> features = request_.file.features(i, variant.taps);
+      const int64_t width = std::ssize(variant.taps) * request_.file.header().hidden;
+      RecordedText text;
+      text.tokens = record.tokens;
+      text.prompt_length = record.prompt_tokens;
+      text.max_tokens = record.max_tokens;
+      text.sampling = request_.file.header().sampling;
+      text.sampling.seed = record.seed;
+      for (const TokenId token : request_.suppressed_tokens) {
+        text.sampling.logit_bias.push_back({token, kBanBias});
+      }
+      text.features = {features.data(), std::ssize(record.tokens) - 1, width, width};
+      found.push_back(replay_recorded(replayed, text, rules));
+    }
+    return found;
+  }
+
+  std::vector<Variant> variants() const {
+    std::vector<Variant> list;
+    if (request_.other != nullptr) {
+      list.push_back(
+          {request_.other->path,
+           request_.other,
+           request_.embedding_scale,
+           read_dflash_config(*request_.other).taps}
+      );
+    }
+    if (request_.attribute) {
+      add_scales(list);
+      add_taps(list);
+      add_windows(list);
+    }
+    return list;
+  }
+
+  float present_scale() const {
+    switch (request_.embedding_scale.kind) {
+      case EmbeddingScale::Kind::kFile:
+        return config_.embedding_scale.value_or(1.0F);
+      case EmbeddingScale::Kind::kOne:
+        return 1.0F;
+      case EmbeddingScale::Kind::kSqrtHidden:
+        return std::sqrt(static_cast<float>(config_.hidden));
+      case EmbeddingScale::Kind::kValue:
+        break;
+    }
+    return request_.embedding_scale.value;
+  }
+
+  void add_scales(std::vector<Variant>& list) const {
+    for (const float scale : {1.0F, std::sqrt(static_cast<float>(config_.hidden))}) {
+      if (std::fabs(scale - present_scale()) > 1e-3F * scale) {
+        list.push_back(
+            {fmt::format("embedding scale {:g}", scale),
+             request_.drafter,
+             {EmbeddingScale::Kind::kValue, scale},
+             config_.taps}
+        );
+      }
+    }
+  }
+
+  bool recorded(const std::vector<int>& taps) const {
+    const std::vector<int>& known = request_.file.header().taps;
+    return std::all_of(taps.begin(), taps.end(), [&](int tap) {
+      return std::find(known.begin(), known.end(), tap) != known.end();
+    });
+  }
+
+  void add_taps(std::vector<Variant>& list) const {
+    std::vector<int> reversed(config_.taps.rbegin(), config_.taps.rend());
+    if (reversed != config_.taps) {
+      list.push_back(
+          {"taps in reverse order", request_.drafter, request_.embedding_scale, std::move(reversed)}
+      );
+    }
+    for (const auto& [shift, name] :
+         {std::pair(-1, "taps one layer lower"), std::pair(1, "taps one layer higher")}) {
+      std::vector<int> shifted = config_.taps;
+      for (int& tap : shifted) {
+        tap += shift;
+      }
+      if (recorded(shifted)) {
+        list.push_back({name, request_.drafter, request_.embedding_scale, std::move(shifted)});
+      }
+    }
+  }
+
+  void add_windows(std::vector<Variant>& list) const {
+    const auto window = request_.drafter->metadata.find_integer(kWindowKey);
+    if (!window || *window == 0) {
+      return;
+    }
+    for (const auto& [size, name] :
+         {std::pair(*window / 2, "a window half as wide"),
+          std::pair(*window * 2, "a window twice as wide"),
+          std::pair(kNoWindow, "no window")}) {
+      const int64_t narrower = std::min(size, *window);
+      if (narrower < longest_ && size >= config_.block) {  // else it changes nothing
+        auto changed = std::make_shared<Checkpoint>(*request_.drafter);
+        changed->metadata.set(kWindowKey, static_cast<uint32_t>(size));
+        list.push_back({name, std::move(changed), request_.embedding_scale, config_.taps});
+      }
+    }
+  }
+
+  const FeatureReplayRequest& request_;
+  DFlashConfig config_;
+  int64_t records_ = 0;
+  int64_t longest_ = 0;  // text, in tokens
+};
+
+}  // namespace
+
+const FeatureTrial* FeatureReplay::clearly_better() const {
+  const FeatureTrial* best = nullptr;
+  double most = kClearly * all.mean_acceptance_length();
+  for (const FeatureTrial& trial : trials) {
+    if (trial.found.mean_acceptance_length() > most) {
+      most = trial.found.mean_acceptance_length();
+      best = &trial;
+    }
+  }
+  return best;
+}
+
+FeatureReplay replay_features(
+    const FeatureReplayRequest& request, FunctionRef<void(const std::string&)> on_trial
+) {
+  return Replayer(request).run(on_trial);
+}
+
+}  // namespace octet

@@ -1,0 +1,181 @@
+// `octet generate-data` and `octet eval replay` as a user runs them, with the shipped pair.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "octet/formats/json_value.h"
+#include "support/run_program.h"
+
+namespace octet::test {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kSuite =
+    "{\"id\":\"a\",\"turns\":[\"What is the capital of Finland?\",\"And of France?\"]}\n"
+    "{\"id\":\"b\",\"turns\":[\"Turn on the light in the kitchen.\"]}\n"
+    "{\"id\":\"c\",\"turns\":[\"I want to hear a story with a mouse.\"]}\n"
+    "{\"id\":\"d\",\"turns\":[\"What is a river?\"]}\n";
+
+std::vector<std::string> command_for(
+    const TemporaryDirectory& directory, const std::string& prompts, std::vector<std::string> more
+) {
+  std::vector<std::string> command = {
+      "generate-data",
+      "-m",
+      kPairTarget,
+      "-md",
+      kPairDrafter,
+      "-t",
+      "1",
+      "--prompts",
+      prompts,
+      "--seed",
+      "3",
+      "--temp",
+      "1",
+      "-n",
+      "48",
+      "--thinking",
+      "0.5",
+      "-o",
+      directory.file("data.jsonl"),
+      "--features",
+      directory.file("data.features")};
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
+
+TEST(GenerateData, WritesWhatReplayReads) {
+  const TemporaryDirectory directory;
+  const std::string prompts = directory.write("prompts.jsonl", kSuite);
+  const ProgramResult made =
+      run_octet(command_for(directory, prompts, {"--tap-neighbours", "--feature-type", "f32"}));
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("5 replies"));
+  const std::string lines = read_text(directory.file("data.jsonl"));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 5);
+  const JsonValue first = parse_json(bytes_of(lines.substr(0, lines.find('\n'))));
+  EXPECT_EQ(*first.find_string("id"), "a");
+  EXPECT_GT(std::ssize(*first.find_array("tokens")), first.find_integer("prompt_tokens").value());
+
+  // Not twice under one name.
+  const ProgramResult again = run_octet(command_for(directory, prompts, {}));
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("--force"));
+
+  const std::vector<std::string> replay = {
+      "eval",
+      "replay",
+      "-m",
+      kPairTarget,
+      "-md",
+      kPairDrafter,
+      "-t",
+      "1",
+      "--features",
+      directory.file("data.features")};
+  const ProgramResult table = run_octet(replay);
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("acceptance length"));
+  EXPECT_THAT(table.out, HasSubstr("taps in reverse order"));
+  EXPECT_THAT(table.out, HasSubstr("nothing that was tried is clearly better"));
+  std::vector<std::string> judged = replay;
+  judged.insert(judged.end(), {"--json", "--min-acceptance", "7.9", "--against", kPairDrafter});
+  const ProgramResult json = run_octet(judged);
+  EXPECT_EQ(json.exit_code, 1) << json.err;
+  const JsonValue result = parse_json(bytes_of(json.out));
+  EXPECT_EQ(result.find_integer("replies"), 5);
+  const double length = *result.find("all")->find_number("acceptance_length");
+  EXPECT_GT(length, 1.5);
+  EXPECT_EQ(
+      *(*result.find_array("trials"))[0].find("acceptance")->find_number("acceptance_length"),
+      length
+  );
+  // A wrong scale is named.
+  std::vector<std::string> wrong = replay;
+  wrong.insert(wrong.end(), {"--embedding-scale", "400"});
+  EXPECT_THAT(run_octet(wrong).out, HasSubstr("embedding scale 16 would give "));
+
+  // A damaged file and another target are refused.
+  std::string damaged = read_text(directory.file("data.features"));
+  damaged.resize(damaged.size() - 1);
+  std::vector<std::string> broken = replay;
+  broken.back() = directory.write("broken", damaged);
+  const ProgramResult refused = run_octet(broken);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("does not end as a whole file does"));
+  const std::string other = directory.file("q4.gguf");
+  ASSERT_EQ(run_octet({"quantize", kPairTarget, other, "--type", "Q4_0", "-q"}).exit_code, 0);
+  std::vector<std::string> mismatched = replay;
+  mismatched[3] = other;
+  const ProgramResult mismatch = run_octet(mismatched);
+  EXPECT_EQ(mismatch.exit_code, 2);
+  EXPECT_THAT(mismatch.err, HasSubstr("was recorded with another target"));
+}
+
+TEST(GenerateData, SaysWhichLineIsBadAndSkipsItOnWish) {
+  const TemporaryDirectory directory;
+  const std::string prompts = directory.write(
+      "prompts.jsonl",
+      kSuite + "{\"turns\":[]}\nno json\n{\"turns\":[\"" + std::string(60'000, 'x') + "\"]}\n"
+  );
+  const ProgramResult refused = run_octet(command_for(directory, prompts, {}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("line 5"));
+  EXPECT_FALSE(std::filesystem::exists(directory.file("data.jsonl")));
+  const ProgramResult skipped =
+      run_octet(command_for(directory, prompts, {"--skip-bad-lines", "-c", "1024"}));
+  ASSERT_EQ(skipped.exit_code, 0) << skipped.err;
+  EXPECT_THAT(skipped.err, HasSubstr("line 5"));
+  EXPECT_THAT(skipped.err, HasSubstr("line 6"));
+  EXPECT_THAT(skipped.err, HasSubstr("no reply to prompt 5"));
+  const ProgramResult penalised = run_octet(
+      command_for(directory, prompts, {"--skip-bad-lines", "--force", "--repeat-penalty", "1.2"})
+  );
+  EXPECT_EQ(penalised.exit_code, 2);
+  EXPECT_THAT(penalised.err, HasSubstr("penalties"));
+}
+
+TEST(GenerateData, KilledItLeavesNothingUnderTheNamesAndGoesOnLater) {
+  const TemporaryDirectory directory;
+  const std::string prompts = directory.write("prompts.jsonl", kSuite + kSuite + kSuite);
+  const std::vector<std::string> plain =
+      command_for(directory, prompts, {"--concurrency", "1", "-q"});
+  ASSERT_EQ(run_octet(plain).exit_code, 0);
+  const std::string lines = read_text(directory.file("data.jsonl"));
+  const std::string features = read_text(directory.file("data.features"));
+  std::filesystem::remove(directory.file("data.jsonl"));
+  std::filesystem::remove(directory.file("data.features"));
+  int killed = 0;
+  for (int attempt = 0; attempt < 40 && !std::filesystem::exists(directory.file("data.jsonl"));
+       ++attempt) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      become_octet(plain);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(40 + 15 * attempt));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    killed += WIFSIGNALED(status) ? 1 : 0;
+  }
+  EXPECT_GT(killed, 0);
+  if (!std::filesystem::exists(directory.file("data.jsonl"))) {
+    ASSERT_EQ(run_octet(plain).exit_code, 0);
+  }
+  EXPECT_EQ(read_text(directory.file("data.jsonl")), lines);
+  EXPECT_TRUE(read_text(directory.file("data.features")) == features);
+}
+
+}  // namespace
+}  // namespace octet::test

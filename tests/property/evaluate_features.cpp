@@ -1,0 +1,528 @@
+// Recorded features: what is written is read again, what is damaged is refused, and a replay on
+// them finds the acceptance of real drafting.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "octet/base/error.h"
+#include "octet/evaluate/checkpoint_digest.h"
+#include "octet/evaluate/feature_file.h"
+#include "octet/evaluate/feature_replay.h"
+#include "octet/evaluate/generate_data.h"
+#include "octet/evaluate/hold_conversation.h"
+#include "octet/models/gemma4/lent_vocabulary.h"
+#include "support/feature_seeds.h"
+#include "support/random_checkpoint.h"
+#include "support/shipped_pair.h"
+#include "support/temporary_directory.h"
+
+namespace octet::test {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(FeatureFile, ReadsWhatWasWritten) {
+  for (const FeatureType type : {FeatureType::kBF16, FeatureType::kF32}) {
+    const FeatureSample sample = feature_sample(type);
+    const FeatureFile file = FeatureFile::parse(bytes_of(sample.bytes), "sample");
+    EXPECT_TRUE(file.header() == sample.header);
+    EXPECT_EQ(file.header().taps, sample.header.taps);
+    EXPECT_EQ(file.header().sampling.top_k, 5);
+    ASSERT_EQ(file.records().size(), sample.records.size());
+    for (size_t i = 0; i < sample.records.size(); ++i) {
+      const FeatureRecord& found = file.records()[i];
+      const FeatureRecord& written = sample.records[i];
+      EXPECT_EQ(found.prompt, written.prompt);
+      EXPECT_EQ(found.turn, written.turn);
+      EXPECT_EQ(found.thinking, written.thinking);
+      EXPECT_EQ(found.seed, written.seed);
+      EXPECT_EQ(found.max_tokens, written.max_tokens);
+      EXPECT_EQ(found.prompt_tokens, written.prompt_tokens);
+      EXPECT_EQ(found.tokens, written.tokens);
+      // Columns by tap, in the order asked for.
+      const std::vector<int> taps = {sample.header.taps[1], sample.header.taps[0]};
+      const std::vector<float> values = file.features(static_cast<int64_t>(i), taps);
+      const int64_t hidden = sample.header.hidden;
+      ASSERT_EQ(values.size(), (written.tokens.size() - 1) * 2 * static_cast<size_t>(hidden));
+      for (int64_t r = 0; r < std::ssize(written.tokens) - 1; ++r) {
+        for (int64_t c = 0; c < 2 * hidden; ++c) {
+          const int64_t column = c < hidden ? hidden + c : c - hidden;
+          const float expected =
+              sample.values[i][static_cast<size_t>(r * sample.header.width() + column)];
+          const float value = values[static_cast<size_t>(r * 2 * hidden + c)];
+          if (type == FeatureType::kF32) {
+            ASSERT_EQ(value, expected);
+          } else {
+            ASSERT_NEAR(value, expected, std::fabs(expected) / 256.0F);
+          }
+        }
+      }
+    }
+    try {
+      file.features(0, std::vector<int>{99});
+      FAIL() << "that layer was not recorded";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
+      EXPECT_THAT(error.what(), HasSubstr("layer 99"));
+    }
+  }
+}
+
+TEST(FeatureFile, RefusesWhatIsCutOrDamagedAndSalvagesWholeRecords) {
+  const FeatureSample sample = feature_sample(FeatureType::kBF16);
+  const FeatureFile whole = FeatureFile::parse(bytes_of(sample.bytes), "sample");
+  for (size_t length = 0; length < sample.bytes.size(); ++length) {
+    const std::string cut = sample.bytes.substr(0, length);
+    EXPECT_THROW(FeatureFile::parse(bytes_of(cut), "cut"), Error) << length;
+    if (length < whole.end_of(-1)) {
+      EXPECT_THROW(FeatureFile::salvage(bytes_of(cut), "cut"), Error) << length;
+      continue;
+    }
+    const FeatureFile saved = FeatureFile::salvage(bytes_of(cut), "cut");
+    int64_t expected = 0;
+    while (expected < std::ssize(whole.records()) && whole.end_of(expected) <= length) {
+      ++expected;
+    }
+    ASSERT_EQ(std::ssize(saved.records()), expected) << length;
+    EXPECT_EQ(saved.end_of(expected - 1), whole.end_of(expected - 1));
+  }
+  for (size_t at = 0; at < sample.bytes.size(); ++at) {
+    std::string damaged = sample.bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    EXPECT_THROW(FeatureFile::parse(bytes_of(damaged), "damaged"), Error) << at;
+  }
+  EXPECT_THROW(FeatureFile::parse(bytes_of(sample.bytes + "x"), "longer"), Error);
+  try {
+    FeatureFile::parse(bytes_of("GGUF and more"), "name");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("name: is no file of recorded features"));
+  }
+}
+
+ShippedPair& pair() {
+  static ShippedPair shipped;
+  return shipped;
+}
+
+std::vector<SuitePrompt> some_prompts() {
+  std::vector<SuitePrompt> prompts(7);
+  prompts[0].turns = {"What is the capital of Finland?", "And of France?"};
+  prompts[1].turns = {"Turn on the light in the kitchen."};
+  prompts[2].system = "You are a helpful shop assistant.";
+  prompts[2].turns = {"I am looking for a birthday present.", "Thank you!"};
+  prompts[3].turns = {"I want to hear a story with a mouse."};
+  prompts[4].turns = {"What is 12 plus 30?"};
+  prompts[5].turns = {"Explain attention in two sentences."};
+  prompts[6].turns = {"Tell me a short story about a fox."};
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    prompts[i].id = std::to_string(i);
+  }
+  return prompts;
+}
+
+struct Made {
+  std::string lines;
+  std::string features;
+  DataResult result;
+};
+
+DataRequest request_for(
+    const TemporaryDirectory& directory, std::span<const SuitePrompt> prompts, float temperature
+) {
+  DataRequest request;
+  request.prompts = prompts;
+  request.sampling.temperature = temperature;
+  request.sampling.seed = 11;
+  request.thinking_share = 0.5;
+  request.max_tokens = 40;
+  request.draft_max = 7;
+  request.target_digest = 77;
+  const std::span<const int> taps = pair().drafter->taps();
+  request.taps.assign(taps.begin(), taps.end());
+  request.feature_type = FeatureType::kF32;
+  request.output = directory.file("data.jsonl");
+  request.feature_output = directory.file("data.features");
+  return request;
+}
+
+DataResult make(const DataRequest& request) {
+  EngineOptions options;
+  options.context_length = 1024;
+  options.parallel = request.concurrency;
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options);
+  const ChatTemplate chat_template(BuiltinTemplate::kBolt);
+  return generate_data(
+      engine, *pair().target, chat_template, pair().tokenizer, request, [](int64_t, int64_t) {}
+  );
+}
+
+Made made(const DataRequest& request) {
+  Made out;
+  out.result = make(request);
+  out.lines = read_text(request.output);
+  out.features = read_text(request.feature_output);
+  std::filesystem::remove(request.output);
+  std::filesystem::remove(request.feature_output);
+  return out;
+}
+
+TEST(GenerateData, BytesDependOnSeedAndPromptsAlone) {
+  const TemporaryDirectory directory;
+  const std::vector<SuitePrompt> prompts = some_prompts();
+  DataRequest request = request_for(directory, prompts, 1.0F);
+  const Made first = made(request);
+  EXPECT_EQ(first.result.replies, 9);
+  EXPECT_THAT(first.lines, HasSubstr("\"thinking\":true"));
+  EXPECT_THAT(first.lines, HasSubstr("\"thinking\":false"));
+  // Concurrency and drafting change nothing.
+  request.concurrency = 3;
+  request.draft_max = 0;
+  const Made second = made(request);
+  EXPECT_EQ(second.lines, first.lines);
+  EXPECT_TRUE(second.features == first.features);
+  request.sampling.seed = 12;
+  EXPECT_NE(made(request).lines, first.lines);
+}
+
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+/// Without what tells shards apart.
+std::string without_settings(std::string line) {
+  const size_t at = line.find("\"settings\":\"");
+  return line.erase(at, std::string("\"settings\":\"0123456789abcdef\"").size());
+}
+
+TEST(GenerateData, ShardsTogetherAreTheWhole) {
+  const TemporaryDirectory directory;
+  const std::vector<SuitePrompt> prompts = some_prompts();
+  DataRequest request = request_for(directory, prompts, 1.0F);
+  std::vector<std::string> whole = split_lines(made(request).lines);
+  std::vector<std::string> parts;
+  for (int64_t shard = 1; shard <= 3; ++shard) {
+    request.shard = shard;
+    request.shards = 3;
+    for (std::string& line : split_lines(made(request).lines)) {
+      parts.push_back(std::move(line));
+    }
+  }
+  std::transform(whole.begin(), whole.end(), whole.begin(), without_settings);
+  std::transform(parts.begin(), parts.end(), parts.begin(), without_settings);
+  std::sort(whole.begin(), whole.end());
+  std::sort(parts.begin(), parts.end());
+  EXPECT_EQ(parts, whole);
+}
+
+TEST(GenerateData, GoesOnFromWhateverAnEarlierRunLeft) {
+  const TemporaryDirectory directory;
+  const std::vector<SuitePrompt> prompts = some_prompts();
+  DataRequest request = request_for(directory, prompts, 1.0F);
+  request.concurrency = 2;
+  const Made whole = made(request);
+  const std::string lines = request.output + ".partial";
+  const std::string features = request.feature_output + ".partial";
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    RandomNumbers random(seed);
+    // Both files as a kill may leave them: each cut anywhere.
+    const auto kept_lines = static_cast<size_t>(random.integer(0, std::ssize(whole.lines)));
+    const auto kept_features =
+        static_cast<size_t>(random.integer(0, std::ssize(whole.features) - 24));
+    directory.write("data.jsonl.partial", whole.lines.substr(0, kept_lines));
+    directory.write("data.features.partial", whole.features.substr(0, kept_features));
+    const Made again = made(request);
+    EXPECT_EQ(again.lines, whole.lines);
+    EXPECT_TRUE(again.features == whole.features);
+    EXPECT_FALSE(std::filesystem::exists(lines));
+    EXPECT_FALSE(std::filesystem::exists(features));
+  }
+  directory.write("data.jsonl.partial", whole.lines.substr(0, whole.lines.size() / 2));
+  request.max_tokens = 41;
+  try {
+    make(request);
+    FAIL() << "those settings are others";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
+    EXPECT_THAT(error.what(), HasSubstr("other prompts or settings"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(request.output));
+}
+
+TEST(GenerateData, PromptsThatDoNotFitAreRefusedOrReported) {
+  const TemporaryDirectory directory;
+  std::vector<SuitePrompt> prompts = some_prompts();
+  prompts[1].turns = {std::string(60'000, 'x')};
+  DataRequest request = request_for(directory, prompts, 0.0F);
+  EXPECT_THROW(make(request), Error);
+  EXPECT_FALSE(std::filesystem::exists(request.output));
+  request.unanswerable = BadLines::kSkip;
+  const Made skipped = made(request);
+  ASSERT_EQ(skipped.result.unanswered.size(), 1U);
+  EXPECT_EQ(skipped.result.unanswered[0].prompt, 1);
+  EXPECT_EQ(skipped.result.replies, 8);
+  EXPECT_THAT(skipped.lines, HasSubstr("\"error\":"));
+}
+
+/// Acceptance of real drafting on these prompts, with and without thinking.
+struct RealDrafting {
+  AcceptanceStatistics all;
+  AcceptanceStatistics thinking;
+};
+
+RealDrafting draft_for_real(const DataRequest& request) {
+  EngineOptions options;
+  options.context_length = 1024;
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options);
+  const ChatTemplate chat_template(BuiltinTemplate::kBolt);
+  RealDrafting found;
+  for (int64_t i = 0; i < std::ssize(request.prompts); ++i) {
+    ConversationSettings settings;
+    settings.sampling = request.sampling;
+    settings.sampling.seed += static_cast<uint64_t>(i);
+    settings.thinking = wants_thinking(request.sampling.seed, i, request.thinking_share);
+    settings.max_tokens = request.max_tokens;
+    settings.draft_max = 7;
+    const auto turns = hold_conversation(
+        engine, chat_template, pair().tokenizer, request.prompts[static_cast<size_t>(i)], settings
+    );
+    for (const ConversationTurn& turn : turns) {
+      found.all.add(turn.reply->report.acceptance);
+      if (settings.thinking) {
+        found.thinking.add(turn.reply->report.acceptance);
+      }
+    }
+  }
+  return found;
+}
+
+FeatureReplay replayed(
+    const FeatureFile& file, const std::shared_ptr<const Checkpoint>& drafter, bool attribute
+) {
+  LentVocabulary vocabulary(pair().target_checkpoint, *pair().ops);
+  FeatureReplayRequest request{
+      file,
+      drafter,
+      {},
+      nullptr,
+      *pair().ops,
+      vocabulary,
+      pair().tokenizer->stop_ids(),
+      pair().tokenizer->suppressed_ids()};
+  request.attribute = attribute;
+  return replay_features(request, [](const std::string&) {});
+}
+
+void expect_same(const AcceptanceStatistics& a, const AcceptanceStatistics& b) {
+  EXPECT_EQ(a.steps, b.steps);
+  EXPECT_EQ(a.published, b.published);
+  EXPECT_EQ(a.drafted, b.drafted);
+  EXPECT_EQ(a.accepted, b.accepted);
+  EXPECT_EQ(a.judged_rows, b.judged_rows);
+  EXPECT_EQ(a.accepted_rows, b.accepted_rows);
+  EXPECT_EQ(a.histogram, b.histogram);
+}
+
+TEST(FeatureReplay, EqualsRealDraftingOnTheSameText) {
+  const std::vector<SuitePrompt> prompts = some_prompts();
+  for (const float temperature : {0.0F, 1.0F}) {
+    SCOPED_TRACE(temperature);
+    const TemporaryDirectory directory;
+    DataRequest request = request_for(directory, prompts, temperature);
+    const RealDrafting real = draft_for_real(request);
+    ASSERT_GT(real.all.accepted, 50);
+    make(request);
+    const FeatureFile exact = FeatureFile::open(request.feature_output);
+    const FeatureReplay found = replayed(exact, pair().draft_checkpoint, false);
+    expect_same(found.all, real.all);
+    expect_same(found.thinking, real.thinking);
+    std::filesystem::remove(request.output);
+    std::filesystem::remove(request.feature_output);
+    // Half the bytes, nearly the same drafts.
+    request.feature_type = FeatureType::kBF16;
+    make(request);
+    const FeatureFile rounded = FeatureFile::open(request.feature_output);
+    EXPECT_NEAR(
+        replayed(rounded, pair().draft_checkpoint, false).all.mean_acceptance_length(),
+        real.all.mean_acceptance_length(),
+        0.1 * real.all.mean_acceptance_length()
+    );
+  }
+}
+
+/// The shipped drafter with one key changed, as a faulty converter would write it.
+std::shared_ptr<Checkpoint> with_key(const std::string& key, MetadataValue value) {
+  auto changed = std::make_shared<Checkpoint>(*pair().draft_checkpoint);
+  changed->metadata.set(key, std::move(value));
+  return changed;
+}
+
+const FeatureTrial& trial_named(const FeatureReplay& replay, const std::string& part) {
+  for (const FeatureTrial& trial : replay.trials) {
+    if (trial.name.find(part) != std::string::npos) {
+      return trial;
+    }
+  }
+  throw std::runtime_error("no trial is named " + part);
+}
+
+TEST(FeatureReplay, NamesWhatIsWrongWithADrafter) {
+  const TemporaryDirectory directory;
+  const std::vector<SuitePrompt> prompts = some_prompts();
+  DataRequest request = request_for(directory, prompts, 0.0F);
+  const std::vector<int> taps = request.taps;
+  for (const int tap : taps) {
+    for (const int beside : {tap - 1, tap + 1}) {
+      if (beside >= 0 && beside < pair().target->shape().layers &&
+          std::find(request.taps.begin(), request.taps.end(), beside) == request.taps.end()) {
+        request.taps.push_back(beside);
+      }
+    }
+  }
+  make(request);
+  const FeatureFile file = FeatureFile::open(request.feature_output);
+  const FeatureReplay sound = replayed(file, pair().draft_checkpoint, true);
+  EXPECT_EQ(sound.clearly_better(), nullptr);
+  const auto ids = [](const std::vector<int>& layers) {
+    return MetadataArray(std::vector<int32_t>(layers.begin(), layers.end()));
+  };
+  std::vector<int> reversed(taps.rbegin(), taps.rend());
+  std::vector<int> lower = taps;
+  for (int& tap : lower) {
+    --tap;
+  }
+  const auto scale = pair().draft_checkpoint->metadata.find_number("dflash.embedding_scale");
+  ASSERT_EQ(scale, 16.0) << "the square root of its hidden size";
+  const struct {
+    const char* expected;
+    std::shared_ptr<Checkpoint> drafter;
+  } faults[] = {
+      {"taps in reverse order", with_key("dflash.target_layer_ids", ids(reversed))},
+      {"taps one layer higher", with_key("dflash.target_layer_ids", ids(lower))},
+      {"embedding scale 16", with_key("dflash.embedding_scale", 400.0F)},
+  };
+  int clear_faults = 0;
+  for (const auto& fault : faults) {
+    SCOPED_TRACE(fault.expected);
+    const FeatureReplay found = replayed(file, fault.drafter, true);
+    const FeatureTrial& mended = trial_named(found, fault.expected);
+    expect_same(mended.found, sound.all);
+    EXPECT_GT(mended.found.mean_acceptance_length(), found.all.mean_acceptance_length());
+    // What costs little is not called clearly better: chance costs as much.
+    const bool clear =
+        mended.found.mean_acceptance_length() > 1.1 * found.all.mean_acceptance_length();
+    EXPECT_EQ(found.clearly_better() != nullptr, clear);
+    if (clear) {
+      EXPECT_EQ(found.clearly_better()->name, mended.name);
+    }
+    clear_faults += clear ? 1 : 0;
+  }
+  EXPECT_GE(clear_faults, 2);
+
+  // A window that is too narrow.
+  const FeatureReplay narrow =
+      replayed(file, with_key("dflash.attention.sliding_window", uint32_t{8}), true);
+  const double before = narrow.all.mean_acceptance_length();
+  EXPECT_GT(trial_named(narrow, "a window twice as wide").found.mean_acceptance_length(), before);
+  EXPECT_GT(trial_named(narrow, "no window").found.mean_acceptance_length(), before);
+  // With and without thoughts, beside each other.
+  EXPECT_EQ(sound.thinking.steps + sound.speaking.steps, sound.all.steps);
+  EXPECT_GT(sound.thinking.steps, 0);
+  EXPECT_GT(sound.speaking.steps, 0);
+}
+
+TEST(FeatureReplay, HoldsAnotherTypeOfTheDrafterBesideIt) {
+  const TemporaryDirectory directory;
+  const std::vector<SuitePrompt> prompts = some_prompts();
+  const DataRequest request = request_for(directory, prompts, 0.0F);
+  make(request);
+  const FeatureFile file = FeatureFile::open(request.feature_output);
+  // Worse than any type: without its fusion.
+  auto broken = std::make_shared<Checkpoint>();
+  broken->path = "broken.gguf";
+  broken->metadata = pair().draft_checkpoint->metadata;
+  std::vector<std::byte> zeros;
+  for (LogicalTensor tensor : pair().draft_checkpoint->tensors()) {
+    if (tensor.name == "fc.weight") {
+      zeros.resize(tensor.data.size());
+      tensor.data = zeros;
+    }
+    broken->add(tensor);
+  }
+  LentVocabulary vocabulary(pair().target_checkpoint, *pair().ops);
+  FeatureReplayRequest replay{
+      file,
+      broken,
+      {},
+      pair().draft_checkpoint,
+      *pair().ops,
+      vocabulary,
+      pair().tokenizer->stop_ids(),
+      pair().tokenizer->suppressed_ids()};
+  replay.attribute = false;
+  const FeatureReplay found = replay_features(replay, [](const std::string&) {});
+  ASSERT_EQ(found.trials.size(), 1U);
+  EXPECT_EQ(found.clearly_better(), &found.trials[0]);
+  EXPECT_THAT(found.trials[0].name, HasSubstr("bolt-tiny-dflash-q8_0.gguf"));
+  expect_same(found.trials[0].found, replayed(file, pair().draft_checkpoint, false).all);
+}
+
+TEST(FeatureReplay, AStrideDraftsThere) {
+  const TemporaryDirectory directory;
+  const std::vector<SuitePrompt> prompts = some_prompts();
+  const DataRequest request = request_for(directory, std::span(prompts).first(2), 0.0F);
+  make(request);
+  const FeatureFile file = FeatureFile::open(request.feature_output);
+  LentVocabulary vocabulary(pair().target_checkpoint, *pair().ops);
+  FeatureReplayRequest replay{
+      file, pair().draft_checkpoint, {}, nullptr, *pair().ops, vocabulary, {}, {}};
+  replay.attribute = false;
+  int64_t last_steps = 0;
+  for (const int64_t stride : {8, 4, 1}) {
+    replay.stride = stride;
+    const int64_t steps = replay_features(replay, [](const std::string&) {}).all.steps;
+    int64_t most = 0;
+    for (const FeatureRecord& record : file.records()) {
+      most += (std::ssize(record.tokens) - record.prompt_tokens - 1 + stride - 1) / stride;
+    }
+    EXPECT_LE(steps, most);
+    EXPECT_GT(steps, last_steps);
+    last_steps = steps;
+  }
+}
+
+TEST(CheckpointDigest, TellsTargetsApart) {
+  const uint64_t target = checkpoint_digest(*pair().target_checkpoint);
+  EXPECT_EQ(target, checkpoint_digest(*pair().target_checkpoint));
+  EXPECT_NE(target, checkpoint_digest(*pair().draft_checkpoint));
+  Checkpoint changed = *pair().target_checkpoint;
+  Checkpoint other;
+  other.metadata = changed.metadata;
+  std::vector<std::byte> bytes;
+  for (LogicalTensor tensor : changed.tensors()) {
+    if (bytes.empty()) {
+      bytes.assign(tensor.data.begin(), tensor.data.end());
+      bytes[0] ^= std::byte{1};
+      tensor.data = bytes;
+    }
+    other.add(tensor);
+  }
+  EXPECT_NE(target, checkpoint_digest(other));
+}
+
+}  // namespace
+}  // namespace octet::test
