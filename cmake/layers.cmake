@@ -1,4 +1,4 @@
-# Which module may include which: read by check_layers.cmake, documented in docs/architecture.md.
+# Which module may include which: read by tests/structure/include_layers.cmake, documented in docs/architecture.md.
 set(LAYER_base)
 set(LAYER_tensor base)
 set(LAYER_formats base tensor)

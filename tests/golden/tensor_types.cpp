@@ -191,7 +191,7 @@ TEST_F(ModelOptNVFP4, EncodesWithCalibratedScales) {
   expect_equal(data.codes, read_bytes(folder_ + "w.static.weight.u8"), "codes");
 }
 
-/// formats.md 6.4: the order in which servers quantize activations.
+/// The order in which servers quantize activations.
 struct ServedBlock {
   uint8_t scale = 0;
   std::array<uint8_t, 8> codes{};

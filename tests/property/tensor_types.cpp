@@ -448,7 +448,7 @@ TEST(CheckValues, GlobalAndInputScalesMustBePositive) {
   }
 }
 
-/// formats.md 3.5: the reference's own rounding of ggml NVFP4 scales.
+/// The reference's own rounding of ggml NVFP4 scales.
 TEST(NVFP4, ScaleRoundingHasTheQuirksOfTheReference) {
   using types::NVFP4;
   EXPECT_EQ(NVFP4::encode_scale(0.0F), 0);
@@ -463,7 +463,7 @@ TEST(NVFP4, ScaleRoundingHasTheQuirksOfTheReference) {
   EXPECT_EQ(NVFP4::encode_scale(1e9F), 0x7E);
 }
 
-/// formats.md 3.5: log2 in float32 rounds up just below a large power of two.
+/// log2 in float32 rounds up just below a large power of two.
 TEST(MXFP4, ExponentHasTheQuirkOfTheReference) {
   const auto exponent_of = [](float largest) {
     std::vector<float> values(32, 0.0F);

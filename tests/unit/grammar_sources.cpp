@@ -4,6 +4,7 @@
 
 #include "octet/grammar/grammar.h"
 #include "octet/grammar/matcher.h"
+#include "octet/grammar/tool_signature.h"
 #include "support/error_message.h"
 #include "support/tokenizer_fixtures.h"
 
@@ -300,8 +301,29 @@ TEST(Grammar, ToolCalls) {
   rules.speech_before = false;
   EXPECT_EQ(judge("Text."), "no");
   EXPECT_EQ(judge("<|tool_call>call:now{}<tool_call|>"), "yes");
-  rules.free_arguments = true;
+  rules.tools[0].free_arguments = true;
   EXPECT_EQ(judge("<|tool_call>call:send{any:[1,{x:null}]}<tool_call|>"), "yes");
+  EXPECT_EQ(judge("<|tool_call>call:now{any"), "no");  // that one is still held to its schema
+}
+
+TEST(Grammar, SignaturesComeFromOpenAisForm) {
+  const Json strict = Json::parse(
+      R"({"type":"function","function":{"name":"a","strict":true,"parameters":{"type":"object"}}})"
+  );
+  const ToolSignature signature = tool_signature(strict);
+  EXPECT_EQ(signature.name, "a");
+  EXPECT_EQ(signature.parameters, &strict["function"]["parameters"]);
+  EXPECT_FALSE(signature.free_arguments);
+  EXPECT_TRUE(is_strict_tool(strict));
+  for (const char* text :
+       {R"({"function":{"name":"b"}})",
+        R"({"function":{"name":"b","strict":false}})",
+        R"({"function":{"name":"b","strict":"true"}})",
+        R"({"function":{"name":"b","parameters":null}})"}) {
+    const Json tool = Json::parse(text);
+    EXPECT_TRUE(tool_signature(tool).free_arguments) << text;
+    EXPECT_EQ(tool_signature(tool).parameters, nullptr) << text;
+  }
 }
 
 TEST(Grammar, ForcedRuns) {

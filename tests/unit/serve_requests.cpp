@@ -126,6 +126,23 @@ TEST(ServeRequests, RefuseByName) {
   }
 }
 
+TEST(ServeRequests, StrictnessIsEachToolsOwn) {
+  const Json odd = {{"type", "object"}, {"not", {{"type", "null"}}}};  // not supported
+  const auto tool = [](const char* name, const Json& parameters, bool strict) {
+    return Json{
+        {"type", "function"},
+        {"function", {{"name", name}, {"parameters", parameters}, {"strict", strict}}}};
+  };
+  const Json plain = {{"type", "object"}, {"properties", {{"a", {{"type", "integer"}}}}}};
+  const auto body = [&](bool first, bool second) {
+    return chat_body({{"tools", Json::array({tool("f", plain, first), tool("g", odd, second)})}});
+  };
+  EXPECT_EQ(refusal(body(true, false)), "accepted");
+  EXPECT_EQ(refusal(body(false, true)), "tools");
+  EXPECT_EQ(read_chat_request(body(false, false), served_model()).grammar, nullptr);
+  EXPECT_NE(read_chat_request(body(true, false), served_model()).grammar, nullptr);
+}
+
 TEST(ServeRequests, StrictRefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal(chat_body({{"user", "me"}})), "accepted");
   EXPECT_EQ(refusal(chat_body({{"user", "me"}, {"strict", true}})), "user");

@@ -67,6 +67,17 @@ LoadProgress show_in(Progress& progress, std::string_view what) {
 
 }  // namespace
 
+EngineOptions Pair::engine_options(int parallel) const {
+  EngineOptions options;
+  options.context_length = context;
+  options.kv_type = kv_type;
+  options.parallel = parallel;
+  options.queue_length = parallel;
+  options.slots = parallel;
+  options.step_rows = target->max_rows();
+  return options;
+}
+
 std::unique_ptr<DraftModel> load_draft_model(const PairOptions& options, Pair& pair) {
   const ChosenScale chosen = choose_embedding_scale(
       {options.embedding_scale, pair.draft_checkpoint, *pair.tokenizer, *pair.ops, *pair.target}

@@ -12,6 +12,7 @@
 
 #include "octet/cli/memory_figures.h"
 #include "octet/cli/options.h"
+#include "octet/engine/engine.h"
 #include "octet/engine/generator.h"
 #include "octet/kernels/ops.h"
 #include "octet/models/draft_model.h"
@@ -42,6 +43,8 @@ struct Pair {
   GeneratorOptions generator_options() const {
     return {.context_length = context, .kv_type = kv_type};
   }
+  /// For so many replies at a time, none waiting, and as many texts.
+  EngineOptions engine_options(int parallel) const;
 };
 
 /// How a command departs from the common case.

@@ -72,13 +72,8 @@ double median(std::vector<double> values) {
 }
 
 EngineOptions engine_options(const Pair& pair, int64_t kept_texts) {
-  EngineOptions options;
-  options.context_length = pair.context;
-  options.kv_type = pair.kv_type;
-  options.parallel = 1;
-  options.queue_length = 1;
+  EngineOptions options = pair.engine_options(1);
   options.slots = kept_texts;
-  options.step_rows = pair.target->max_rows();
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include "octet/base/error.h"
 #include "octet/base/mapped_file.h"
 #include "octet/cli/program_output.h"
+#include "octet/grammar/tool_signature.h"
 
 namespace octet::cli {
 namespace {
@@ -132,9 +133,7 @@ const Json& ToolFile::tools() const {
 }
 
 bool ToolFile::strict() const {
-  return std::any_of(tools_->begin(), tools_->end(), [](const Json& tool) {
-    return tool["function"].contains("strict") && tool["function"]["strict"] == true;
-  });
+  return std::any_of(tools_->begin(), tools_->end(), is_strict_tool);
 }
 
 std::optional<std::string> ToolFile::answer(const std::string& name, const std::string& arguments)

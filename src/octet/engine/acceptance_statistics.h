@@ -1,5 +1,5 @@
 // How well drafts were accepted: mean acceptance length, by position, histogram. Counts only;
-// adding two of them pools their steps. Definitions as in dflash.md section 14. A step is one
+// adding two of them pools their steps. Words as in docs/glossary.md. A step is one
 // verify pass of a sequence (prompt passes are not steps). Row k of a step is *judged* when it was
 // drafted, the rows before it were accepted, and the text did not end before it. Steps that drafted
 // fewer rows than others, or that the text's end cut short, are censored from there on: their later

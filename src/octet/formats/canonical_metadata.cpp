@@ -15,14 +15,13 @@ namespace octet {
 
 namespace {
 
-// Luce writes gemma4-dflash-draft, ik_llama.cpp dflash-draft; llama.cpp dflash
-// (dflash.md 12.5, 12.6).
+// Luce writes gemma4-dflash-draft, ik_llama.cpp dflash-draft; llama.cpp dflash.
 constexpr std::string_view kLuceArchitecture = "gemma4-dflash-draft";
 constexpr std::string_view kDialects[] = {"dflash", "dflash-draft", kLuceArchitecture};
 
 // The drafter of Nemotron 3.5 Bolt E4B. Its converter drops the window of a config that gives it as
 // dflash_config.use_swa, so a file of exactly this shape without window keys is read with the
-// window it was trained with (dflash.md 12.5): attention beyond it loses acceptance at long
+// window it was trained with: attention beyond it loses acceptance at long
 // context.
 const std::vector<int64_t> kBoltTaps = {5, 11, 17, 23, 35};
 constexpr int64_t kBoltLayers = 5;

@@ -25,7 +25,7 @@ void canonicalise_gemma4(Metadata& metadata, int64_t embedding_rows);
 /// told.
 void canonicalise_dflash(Metadata& metadata);
 
-/// How a drafter's layers see keys, by layer; dflash.md section 4.
+/// How a drafter's layers see keys, by layer.
 struct DraftAttention {
   int64_t window = 0;          // positions, the query's own included; 0 when no layer is windowed
   std::vector<bool> windowed;  // [layers]

@@ -24,7 +24,7 @@ namespace octet {
 
 namespace {
 
-// Towers and projectors of multimodal files, which a text engine leaves alone (gemma4.md 7.1).
+// Towers and projectors of multimodal files, which a text engine leaves alone.
 constexpr std::string_view kTowerPrefixes[] = {"v.", "a.", "mm."};
 
 constexpr std::pair<std::string_view, std::string_view> kDraftAliases[] = {

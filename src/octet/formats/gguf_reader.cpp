@@ -20,8 +20,7 @@ namespace octet {
 
 namespace {
 
-// Own limits, far above any real file: they bound memory before anything is believed
-// (formats.md 1.6).
+// Own limits, far above any real file: they bound memory before anything is believed.
 constexpr int64_t kMaxKeys = 65536;
 constexpr int64_t kMaxTensors = 65536;
 constexpr uint64_t kMaxLength = uint64_t{1} << 30U;  // bytes of a string, elements of an array

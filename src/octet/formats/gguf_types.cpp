@@ -13,7 +13,7 @@ struct ForeignType {
   GgufType facts;
 };
 
-// Legal in a file, but nothing octet computes with (formats.md 3.1).
+// Legal in a file, but nothing octet computes with.
 constexpr std::array kForeignTypes = {
     ForeignType{9, {"Q8_1", 32, 36}},      ForeignType{10, {"Q2_K", 256, 84}},
     ForeignType{11, {"Q3_K", 256, 110}},   ForeignType{15, {"Q8_K", 256, 292}},

@@ -36,8 +36,7 @@ constexpr std::string_view kSidecars[] = {
     "processor_config.json",
     "generation_config.json"};
 
-// What stands before the names of gemma4.md 6.2 and dflash.md 12.2; the longest that fits is taken
-// off.
+// What may stand before the names of tensor_names.cpp; the longest that fits is taken off.
 constexpr std::string_view kPrefixes[] = {
     "model.language_model.", "language_model.model.", "language_model.", "model."};
 

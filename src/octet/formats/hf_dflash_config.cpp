@@ -1,4 +1,4 @@
-// config.json of a DFlash drafter: dflash.md 12.1, masks by section 4.
+// config.json of a DFlash drafter, with the windows of its layers (DraftAttention).
 
 #include "octet/formats/hf_dflash_config.h"
 

@@ -1,4 +1,4 @@
-// config.json of Gemma 4: gemma4.md section 3.
+// config.json of Gemma 4, with or without a text_config inside.
 
 #include "octet/formats/hf_gemma4_config.h"
 

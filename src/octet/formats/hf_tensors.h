@@ -12,8 +12,7 @@
 
 namespace octet {
 
-/// Names stay as given: a weight joined from parts is named "<base>.weight". formats.md 6.1
-/// and 6.5.
+/// Names stay as given: a weight joined from parts is named "<base>.weight".
 std::vector<LogicalTensor> join_hf_tensors(std::span<const SafetensorsTensor> tensors);
 
 }  // namespace octet

@@ -10,7 +10,7 @@
 namespace octet {
 
 /// Divisors for head_dim / 2 pairs: 1 for the first partial_rotary_factor * head_dim / 2 of them,
-/// 1e30 (an angle of zero in effect) for the others; gemma4.md 5.4. The bytes are owned by
+/// 1e30 (an angle of zero in effect) for the others. The bytes are owned by
 /// `checkpoint`. Throws Error(kMalformed) when the factor is not in (0, 1].
 LogicalTensor make_rope_frequencies(
     Checkpoint& checkpoint, int64_t head_dim, double partial_rotary_factor

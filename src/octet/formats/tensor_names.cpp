@@ -65,7 +65,7 @@ void add_gemma4_layer(std::vector<ExpectedTensor>& all, const Gemma4Dimensions& 
   tensors.add("layer_output_scale", "layer_scalar", {1}, TensorPresence::kOptional);
 }
 
-/// gemma4.md 6.2 and 7.2.
+/// Every tensor of a target: its name in GGUF, in a Hugging Face folder, and its shape.
 std::vector<ExpectedTensor> gemma4_tensors(const Gemma4Dimensions& d) {
   std::vector<ExpectedTensor> all;
   all.push_back({"token_embd.weight", "embed_tokens.weight", {d.vocabulary, d.hidden}});
@@ -92,7 +92,7 @@ std::vector<ExpectedTensor> gemma4_tensors(const Gemma4Dimensions& d) {
   return all;
 }
 
-/// dflash.md 12.2 and 12.5.
+/// The same of a drafter.
 std::vector<ExpectedTensor> dflash_tensors(const DflashDimensions& d) {
   const int64_t q = d.heads * d.head_dim;
   const int64_t kv = d.kv_heads * d.head_dim;

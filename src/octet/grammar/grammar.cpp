@@ -125,17 +125,13 @@ std::shared_ptr<const Grammar> GrammarCompiler::tool_calls(
     const ToolRules& tools, ThoughtStart thought
 ) {
   const ChatTokens& tokens = state_->tokens->tokenizer().chat_tokens();
-  std::string source = fmt::format(
-      "{}{}{}{}",
-      static_cast<int>(tools.use),
-      tools.parallel,
-      tools.speech_before,
-      tools.free_arguments
-  );
+  std::string source =
+      fmt::format("{}{}{}", static_cast<int>(tools.use), tools.parallel, tools.speech_before);
   for (const ToolSignature& tool : tools.tools) {
     source += fmt::format(
-        "\n{}\n{}",
+        "\n{}\n{}\n{}",
         tool.name,
+        tool.free_arguments,
         tool.parameters == nullptr
             ? ""
             : tool.parameters->dump(-1, ' ', false, Json::error_handler_t::replace)
@@ -146,7 +142,7 @@ std::shared_ptr<const Grammar> GrammarCompiler::tool_calls(
     const auto syntax = call_syntax(needed(tokens.quote, "<|\"|>"));
     std::vector<PatternPtr> calls;
     for (const ToolSignature& tool : tools.tools) {
-      PatternPtr arguments = tools.free_arguments ? any_object_pattern(*syntax, rules)
+      PatternPtr arguments = tool.free_arguments ? any_object_pattern(*syntax, rules)
                              : tool.parameters == nullptr || tool.parameters->is_null()
                                  ? literal("{}")
                                  : schema_pattern(

@@ -33,7 +33,8 @@ enum class ToolUse {
 struct ToolSignature {
   std::string name;
   const nlohmann::ordered_json* parameters =
-      nullptr;  // JSON Schema of an object; null: no arguments
+      nullptr;                  // JSON Schema of an object; null: no arguments
+  bool free_arguments = false;  // any arguments, whatever the schema says (not a strict tool)
 };
 
 struct ToolRules {
@@ -41,8 +42,6 @@ struct ToolRules {
   ToolUse use = ToolUse::kAllowed;
   bool parallel = true;       // more than one call in a reply
   bool speech_before = true;  // text may precede the first call
-  bool free_arguments =
-      false;  // any arguments, whatever the schemas say (tools that are not strict)
 };
 
 /// What goes beyond is an Error(kResourceExhausted) at compile time.

@@ -1,4 +1,4 @@
-// Rounding to NVFP4 with errors carried over (GPTQ, formats.md 5.3): every column is rounded in its
+// Rounding to NVFP4 with errors carried over (the rule of GPTQ): every column is rounded in its
 // fixed scale, and what that lost is made good in the columns still to come, as far as the Hessian
 // of the inputs allows. Not for choosing scales nor for Hessians (hessian.h). Invariant: rows are
 // independent and computed in float64 in one order, so codes depend neither on threads nor on how

@@ -1,5 +1,5 @@
 // What rounding with errors carried over needs of a Hessian: the upper triangular U with
-// U^T U = (H + damping)^-1 (formats.md 5.3). Knows no weights but for their dead columns.
+// U^T U = (H + damping)^-1 as in GPTQ. Knows no weights but for their dead columns.
 // Invariant: results do not depend on threads; memory is the one matrix [n, n] of float64, given
 // and used up, and a few rows: 0.8 GB for 10,240 columns.
 #pragma once

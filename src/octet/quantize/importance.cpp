@@ -97,7 +97,8 @@ ImportanceMatrix from_gguf(const GgufFile& file) {
   return matrix;
 }
 
-/// formats.md 5.1: values are mean squares times the number of calls, so a call is a count of one.
+/// In the older form of the file values are mean squares times the number of calls, so a call is a
+/// count of one.
 ImportanceEntry legacy_entry(const std::string& name, int32_t calls, std::vector<float> values) {
   require_sums(name, values);
   ImportanceEntry entry;

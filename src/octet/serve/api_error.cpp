@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace octet::serve {
@@ -98,6 +100,13 @@ ApiError api_error_of(const Error& error) {
     api.with_code(std::string(error_kind_name(error.kind())));
   }
   return api;
+}
+
+ApiError internal_error(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return {503, "server_error", "out of memory; send less"};
+  }
+  return {500, "server_error", fmt::format("this is a bug of octet: {}", error.what())};
 }
 
 }  // namespace octet::serve

@@ -64,4 +64,7 @@ class ApiError : public std::exception {
 /// sentence begins with one.
 ApiError api_error_of(const Error& error);
 
+/// What nobody expected: 503 when memory ran out, otherwise 500, a bug of octet.
+ApiError internal_error(const std::exception& error);
+
 }  // namespace octet::serve

@@ -149,11 +149,14 @@ namespace {
 /// The answer in the making: a queue that the connection empties. Everything on one strand.
 class Exchange final : public HttpExchange, public std::enable_shared_from_this<Exchange> {
  public:
-  Exchange(Strand strand, int64_t max_backlog_bytes)
+  using Broken = std::function<HttpReply(const std::exception& error)>;
+
+  Exchange(Strand strand, int64_t max_backlog_bytes, Broken broken)
       : strand_(strand),
         wake_(strand),
         look_again_(strand),
-        max_backlog_bytes_(max_backlog_bytes) {}
+        max_backlog_bytes_(max_backlog_bytes),
+        broken_(std::move(broken)) {}
 
   void reply(HttpReply reply) override {
     if (head_ || over_) {
@@ -201,7 +204,26 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
   }
 
   void post(std::function<void()> call) override {
-    asio::post(strand_, [self = shared_from_this(), call = std::move(call)] { call(); });
+    asio::post(strand_, [self = shared_from_this(), call = std::move(call)] {
+      try {
+        call();
+      } catch (const std::exception& error) {
+        self->break_off(error);
+      }
+    });
+  }
+
+  /// A whole answer where none has begun. A stream that ends without its last chunk tells its
+  /// reader that something is missing.
+  void break_off(const std::exception& error) {
+    if (!head_ && !gone_) {
+      reply(broken_(error));
+      if (const auto call = std::exchange(on_gone_, nullptr)) {
+        call();  // nobody waits for what is in the making
+      }
+    } else {
+      lose();
+    }
   }
 
   /// The client is not there any more.
@@ -245,6 +267,7 @@ class Exchange final : public HttpExchange, public std::enable_shared_from_this<
   asio::steady_timer wake_;
   asio::steady_timer look_again_;
   int64_t max_backlog_bytes_;
+  Broken broken_;
   std::optional<HttpReply> head_;
   std::deque<std::string> queue_;
   int64_t backlog_bytes_ = 0;
@@ -456,8 +479,13 @@ class HttpServer::Impl {
     const bool keep = parser.get().keep_alive();
     const HttpRequest head = own;
     own.body = std::move(parser.get().body());
-    const auto exchange =
-        std::make_shared<Exchange>(stream.get_executor(), options_.max_backlog_bytes);
+    const auto exchange = std::make_shared<Exchange>(
+        stream.get_executor(),
+        options_.max_backlog_bytes,
+        [this, path = own.path](const std::exception& error) {
+          return options_.broken(path, error);
+        }
+    );
     const Counted counted(open_exchanges_);
     options_.handle(std::move(own), exchange);
     const bool sent = co_await answer(stream, exchange, {head, version, keep});

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -53,7 +54,8 @@ class HttpExchange {
   virtual void close() = 0;
   /// Called once when the client goes away before the answer is complete.
   virtual void on_gone(std::function<void()> call) = 0;
-  /// From any thread: runs `call` on the strand, unless the server has ended.
+  /// From any thread: runs `call` on the strand, unless the server has ended. What it throws ends
+  /// this exchange alone: with the answer of HttpOptions::broken, or in the middle of its stream.
   virtual void post(std::function<void()> call) = 0;
 };
 
@@ -78,6 +80,8 @@ struct HttpOptions {
   std::function<void(HttpRequest request, std::shared_ptr<HttpExchange> exchange)> handle;
   /// What a request that never reaches handle() is answered.
   std::function<HttpReply(const HttpRefusal& refusal)> refuse;
+  /// What is answered when a call of HttpExchange::post throws.
+  std::function<HttpReply(const std::string& path, const std::exception& error)> broken;
   /// Called with every answer before it is sent, and the head of what it answers.
   std::function<void(const HttpRequest& head, HttpReply& reply)> dress;
   /// SIGINT or SIGTERM, counted from 1.

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "octet/base/error.h"
+#include "octet/grammar/tool_signature.h"
 #include "octet/serve/api_error.h"
 
 namespace octet::serve {
@@ -223,17 +224,16 @@ std::shared_ptr<const Grammar> tool_grammar(
   ToolRules rules;
   bool strict = false;
   for (const Json& tool : *demand.tools) {
-    const Json& function = tool["function"];
-    const auto name = function["name"].get<std::string>();
+    ToolSignature signature = tool_signature(tool);
+    const std::string& name = signature.name;
     const bool allowed =
         named ? name == demand.choice.substr(1)
               : std::ranges::find(request.tool_names, name) != request.tool_names.end();
     if (!allowed) {
       continue;
     }
-    strict = strict || (function.contains("strict") && function["strict"] == true);
-    const bool schema = function.contains("parameters") && function["parameters"].is_object();
-    rules.tools.push_back({name, schema ? &function["parameters"] : nullptr});
+    strict = strict || !signature.free_arguments;
+    rules.tools.push_back(std::move(signature));
   }
   const bool demanded = named || demand.choice == "required";
   const bool restricted = request.tool_names.size() < demand.tools->size();
@@ -242,7 +242,6 @@ std::shared_ptr<const Grammar> tool_grammar(
   }
   rules.use = demanded ? ToolUse::kRequired : ToolUse::kAllowed;
   rules.parallel = request.parallel_tool_calls;
-  rules.free_arguments = !strict;
   return compiled("tools", [&] { return model.grammars->tool_calls(rules, demand.thought); });
 }
 

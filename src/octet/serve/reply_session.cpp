@@ -336,7 +336,20 @@ void ReplySession::wake() {
   }
 }
 
+/// A client hears of a bug as of any other failure, in the form of its stream.
 void ReplySession::drain() {
+  try {
+    take_events();
+  } catch (const std::exception& error) {
+    if (over_) {
+      on_end_(id_);
+      throw;  // of the last words themselves: the exchange is broken off
+    }
+    fail(internal_error(error));
+  }
+}
+
+void ReplySession::take_events() {
   scheduled_.store(false);
   for (size_t i = 0; i < choices_.size() && !over_; ++i) {
     while (auto event = choices_[i]->stream->try_next()) {
@@ -423,18 +436,19 @@ void ReplySession::fail(const ApiError& error) {
 }
 
 void ReplySession::complete() {
-  over_ = true;
   std::vector<ChoiceText> texts;
   for (const std::unique_ptr<Choice>& choice : choices_) {
     texts.push_back(std::move(choice->text));
   }
+  std::string last = request_.stream ? writer_->end(texts) : dump(writer_->whole(texts));
+  over_ = true;  // and not before: a client whose last words cannot be written still hears why
   if (request_.stream) {
-    send(writer_->end(texts));
+    send(std::move(last));
     exchange_->close();
   } else {
     HttpReply reply;
     reply.headers = {{"X-Request-Id", id_}};
-    reply.body = dump(writer_->whole(texts));
+    reply.body = std::move(last);
     exchange_->reply(std::move(reply));
   }
   end();

@@ -55,6 +55,7 @@ class ReplySession : public std::enable_shared_from_this<ReplySession> {
   void cancel_choices();
   void wake();
   void drain();
+  void take_events();
   void take(Choice& choice, int64_t index, ReplyStreamEvent event);
   /// Whatever the choice has to say; `told`: the step, if its facts are to be told.
   void send_step(

@@ -7,7 +7,6 @@
 #include <exception>
 #include <map>
 #include <mutex>
-#include <new>
 #include <random>
 #include <string_view>
 #include <thread>
@@ -165,6 +164,9 @@ class Server::Impl {
       const char* type = refusal.status == 503 ? "unavailable_error" : "invalid_request_error";
       return ApiError(refusal.status, type, refusal.sentence).reply(error_form_of(refusal.path));
     };
+    http.broken = [](const std::string& path, const std::exception& error) {
+      return internal_error(error).reply(error_form_of(path));
+    };
     http.on_signal = [this](int count) { on_signal(count); };
     return http;
   }
@@ -314,11 +316,8 @@ void Server::Impl::handle(const HttpRequest& request, const Exchange& exchange) 
     exchange->reply(error.reply(form));
   } catch (const Error& error) {
     exchange->reply(api_error_of(error).reply(form));
-  } catch (const std::bad_alloc&) {
-    exchange->reply(ApiError(503, "server_error", "out of memory; send less").reply(form));
   } catch (const std::exception& error) {
-    const std::string sentence = fmt::format("this is a bug of octet: {}", error.what());
-    exchange->reply(ApiError(500, "server_error", sentence).reply(form));
+    exchange->reply(internal_error(error).reply(form));
   }
 }
 
@@ -398,9 +397,9 @@ void Server::Impl::barge_in(Interruption wanted, const std::shared_ptr<ReplySess
   }
   if (session != nullptr) {
     session->barge_in([this, wanted, heard](const std::shared_ptr<const SpokenReply>& spoken) {
-      HttpReply reply = cut_reply(wanted.id, spoken, *heard);
-      wanted.exchange->post([exchange = wanted.exchange, reply = std::move(reply)]() mutable {
-        exchange->reply(std::move(reply));
+      // Called on the strand of the reply, which must not suffer when this fails.
+      wanted.exchange->post([this, wanted, spoken, heard] {
+        wanted.exchange->reply(cut_reply(wanted.id, spoken, *heard));
       });
     });
     return;

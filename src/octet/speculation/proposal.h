@@ -15,7 +15,7 @@
 
 namespace octet {
 
-/// How sampled text is verified (dflash.md section 7). Greedy text is the same under both.
+/// How sampled text is verified (docs/life_of_a_block.md). Greedy text is the same under both.
 enum class VerifyRule : uint8_t {
   kCompare,  // draw the target's own token and go on while it equals the draft; text does not
              // depend on the drafter

@@ -1,15 +1,15 @@
 // A checkpoint at rest: metadata and named weights, whatever file format they came from. Readers in
 // formats/ translate every dialect to one canonical vocabulary, that of GGUF's gemma4 and dflash
 // files:
-//   - tensor names as in gemma4.md 7.2 and dflash.md 12.5 ("blk.N.attn_q.weight", "fc.weight",
-//   ...);
+//   - tensor names as formats/tensor_names.h lists them ("blk.N.attn_q.weight", "fc.weight", ...);
 //     a drafter's own head is "output.weight";
-//   - metadata keys as in gemma4.md 7.1 with general.architecture "gemma4" or "dflash", except that
-//   the taps are
-//     always "dflash.target_layer_ids": zero-based layer outputs;
-//   - drafters: dflash.attention.sliding_window_pattern (array of bool, true = windowed),
-//   dflash.attention.causal_pattern
-//     (array of bool, true = causal inside the block), dflash.mask_token_id, dflash.block_size,
+//   - metadata keys with general.architecture "gemma4" or "dflash"; the taps are always
+//     "dflash.target_layer_ids", zero-based layer outputs;
+//   - of drafters also
+//     dflash.attention.sliding_window_pattern (array of bool, true = windowed),
+//     dflash.attention.causal_pattern (array of bool, true = causal inside the block),
+//     dflash.mask_token_id,
+//     dflash.block_size,
 //     optional dflash.embedding_scale.
 // Models bind from this and never see a file.
 #pragma once

@@ -56,7 +56,7 @@ void require_finite(const float* values, int64_t count, std::string_view what) {
 constexpr float kLargestE2M1 = 6.0F;
 constexpr float kLargestE4M3 = 448.0F;
 
-/// formats.md 6.2: the two paths differ in the order of the divisions and for all-zero blocks.
+/// The two paths of the exporter differ in the order of the divisions and for all-zero blocks.
 float modelopt_block_scale(float block_amax, float amax, bool calibrated) {
   const float global_scale = amax / (kLargestE2M1 * kLargestE4M3);
   float scale = 0.0F;

@@ -1,5 +1,5 @@
-// Encoding of float32 rows to every weight type, byte for byte what ggml's quantizers
-// (formats.md 3.5 and 5.2) and ModelOpt's NVFP4 export (6.2) write for the same input. Used by the
+// Encoding of float32 rows to every weight type, byte for byte what ggml's quantizers and
+// ModelOpt's NVFP4 export write for the same input. Used by the
 // quantizer, by synthetic checkpoints and tests. Not for activations: kernels quantize those their
 // own way. Invariant: rows are independent (except ModelOpt's global scale), so callers may encode
 // them in any split.

@@ -28,9 +28,9 @@ struct LogicalTensor {
   int64_t rows() const;  // product of the others
 };
 
-/// Decodes rows [first, first + count) into out [count, cols], contiguous. Bit-exact to formats.md
-/// section 3.4 (ModelOpt: E2M1 * (e4m3 * scale), the scale product rounded first; ggml NVFP4:
-/// decoded value times scale).
+/// Decodes rows [first, first + count) into out [count, cols], contiguous. Bit-exact to the
+/// formats' own decoding (ModelOpt: E2M1 * (e4m3 * scale), the scale product rounded first; ggml
+/// NVFP4: decoded value times scale).
 void decode_rows(const LogicalTensor& tensor, int64_t first, int64_t count, float* out);
 
 }  // namespace octet

@@ -1,4 +1,4 @@
-// Activations in NVFP4, as servers round them for W4A4 (formats.md 6.4): blocks of 16 with an E4M3
+// Activations in NVFP4, as servers round them for W4A4: blocks of 16 with an E4M3
 // scale each, found anew for every row, beside one calibrated input scale of the whole tensor. Not
 // for weights (types/nvfp4_modelopt.h). Invariant: a block depends on its own values and the input
 // scale alone; reciprocals are correctly rounded, where GPUs approximate them.

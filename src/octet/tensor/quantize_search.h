@@ -1,6 +1,6 @@
 // The searches that find good scales for a group of values: what makes ggml's quantizers better
 // than dividing by the largest magnitude. Every encoder in types/ that searches uses these; none of
-// them knows a block layout. Invariant: bit-exact to the reference (formats.md 5.2): float32, sums
+// them knows a block layout. Invariant: bit-exact to the reference (ggml): float32, sums
 // in index order, products left to right, no contraction. Vectorising a sum would change bytes of
 // published files.
 #pragma once

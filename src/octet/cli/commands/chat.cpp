@@ -23,6 +23,7 @@
 #include "octet/cli/reply.h"
 #include "octet/cli/tool_file.h"
 #include "octet/formats/atomic_file.h"
+#include "octet/grammar/tool_signature.h"
 
 namespace octet::cli {
 namespace {
@@ -63,11 +64,7 @@ std::shared_ptr<const Grammar> tool_grammar(
 ) {
   ToolRules rules;
   for (const Json& tool : tools.tools()) {
-    const Json& function = tool["function"];
-    const bool schema = function.contains("parameters") && function["parameters"].is_object();
-    rules.tools.push_back(
-        {function["name"].get<std::string>(), schema ? &function["parameters"] : nullptr}
-    );
+    rules.tools.push_back(tool_signature(tool));
   }
   return compiler.tool_calls(rules, thinking ? ThoughtStart::kMayOpen : ThoughtStart::kNone);
 }

@@ -121,17 +121,12 @@ int eval(const EvalArguments& arguments) {
   report.facts = facts_of(arguments.pair, pair);
   report.settings = settings_of(arguments, request);
 
-  EngineOptions options;
-  options.context_length = pair.context;
-  options.kv_type = pair.kv_type;
-  options.parallel = arguments.concurrency;
-  options.queue_length = arguments.concurrency;
-  options.slots = arguments.concurrency;
-  options.step_rows = pair.target->max_rows();
   const ChatTemplate chat_template = load_chat_template(*pair.target_checkpoint);
   Progress progress(!arguments.json);
   {
-    Engine engine(*pair.target, *pair.drafter, pair.tokenizer, options);
+    Engine engine(
+        *pair.target, *pair.drafter, pair.tokenizer, pair.engine_options(arguments.concurrency)
+    );
     report.evaluation = evaluate(engine, chat_template, pair.tokenizer, request, [&](int64_t done) {
       progress.show(fmt::format("Prompt {} of {}", done, request.prompts.size()));
     });

@@ -88,14 +88,10 @@ int serve(const ServeArguments& arguments) {
   Drafter& drafter = arguments.draft_max == 0 ? static_cast<Drafter&>(none) : *pair.drafter;
   const int max_drafts = std::min(arguments.draft_max.value_or(kMaxDrafts), drafter.max_drafts());
 
-  EngineOptions engine;
-  engine.context_length = pair.context;
-  engine.kv_type = pair.kv_type;
-  engine.parallel = arguments.parallel;
+  EngineOptions engine = pair.engine_options(arguments.parallel);
   engine.queue_length = arguments.queue_length;
   engine.slots = arguments.slots;
   engine.cache_bytes = arguments.cache_limit_mib << 20;
-  engine.step_rows = pair.target->max_rows();
 
   serve::ServerOptions options;
   options.host = arguments.host;

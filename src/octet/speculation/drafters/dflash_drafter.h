@@ -1,6 +1,6 @@
 // Drafts with a DFlash model: keeps each sequence's context K/V in step with the committed text and
 // turns rows of draft logits into tokens. The model's block always runs in full; a shorter proposal
-// is its first rows (dflash.md 3.6). Features wait raw, a few rows at most, until the next draft,
+// is its first rows. Features wait raw, a few rows at most, until the next draft,
 // so steps without drafts leave no hole. Where features were never observed the context is masked.
 // Invariant at a draft: the context ends right before the anchor.
 #pragma once
