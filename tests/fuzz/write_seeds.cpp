@@ -9,6 +9,7 @@
 #include "support/feature_seeds.h"
 #include "support/format_seeds.h"
 #include "support/importance_seeds.h"
+#include "support/request_seeds.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -18,6 +19,9 @@ int main(int argc, char** argv) {
   const std::filesystem::path root(argv[1]);
   auto all = octet::test::format_seeds();
   all.merge(octet::test::chat_seeds());
+  for (const auto& [route, body] : octet::test::request_seeds()) {
+    all["request_bodies"].push_back(body);
+  }
   all["importance"] = octet::test::importance_seeds();
   all["features"] = octet::test::feature_seeds();
   for (const auto& [target, seeds] : all) {

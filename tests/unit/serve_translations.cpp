@@ -10,6 +10,8 @@
 #include "octet/serve/generation_request.h"
 #include "octet/serve/messages_request.h"
 #include "octet/serve/responses_request.h"
+#include "octet/serve/text_routes.h"
+#include "support/request_seeds.h"
 #include "support/served_model.h"
 
 namespace octet::serve {
@@ -188,6 +190,34 @@ TEST(ServeTranslations, AllowedToolsAreTheOnlyOnes) {
   refused("/allowed_tools/tools/0/function/name", "fly");
   refused("/allowed_tools", 1);
   refused("/type", "custom");
+}
+
+TEST(ServeTranslations, FuzzingBeginsWithBodiesThatAreServed) {
+  for (const auto& [route, text] : test::request_seeds()) {
+    SCOPED_TRACE(route + " " + text);
+    const Json body = parse_body(text);
+    try {
+      if (route == "/v1/chat/completions") {
+        read_chat_request(body, served_model());
+      } else if (route == "/v1/completions") {
+        read_completion_request(body, served_model());
+      } else if (route == "/v1/responses") {
+        read_responses_request(body, served_model());
+      } else if (route == "/v1/messages") {
+        read_messages_request(body, served_model());
+      } else if (route == "/v1/messages/count_tokens") {
+        EXPECT_GT(count_message_tokens(body, served_model())["input_tokens"], 0);
+      } else if (route == "/tokenize") {
+        EXPECT_FALSE(tokenize_text(body, served_model())["tokens"].empty());
+      } else if (route == "/detokenize") {
+        EXPECT_TRUE(detokenize_text(body, served_model())["content"].is_string());
+      } else {
+        EXPECT_TRUE(render_prompt(body, served_model())["prompt"].is_string());
+      }
+    } catch (const ApiError& error) {
+      ADD_FAILURE() << error.param() << ": " << error.what();
+    }
+  }
 }
 
 TEST(ServeTranslations, ErrorsHaveTheFormOfTheirApi) {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "octet/base/utf8.h"
 #include "octet/chat/reply_reader.h"
 #include "octet/chat/speech_clauses.h"
 #include "octet/chat/speech_filter.h"
@@ -65,7 +66,9 @@ class ReplySession::Choice {
 
   void read(const EmittedToken& token) {
     drafted_ = token.drafted;
+    const bool before = !watched_;
     watched_ = ++seen_ > request_.generate.min_tokens;
+    begun_ = before && watched_ && reader_ && reader_->inside_character();
     if (!reader_) {
       speak(token.text);
       return;
@@ -127,7 +130,7 @@ class ReplySession::Choice {
       case ReplyDeltaKind::kThinkingEnd:
         break;
       case ReplyDeltaKind::kSpeech:
-        speak(watched_ ? speech_.push(std::move(delta.text)) : std::move(delta.text));
+        hear(std::move(delta.text));
         if (speech_.match() >= 0) {
           stream->cancel();  // it may be one in the text of a call that is shown as speech alone
         }
@@ -154,6 +157,17 @@ class ReplySession::Choice {
           stream->cancel();
         }
         break;
+    }
+  }
+
+  /// Stop strings count from the first character that begins behind min_tokens.
+  void hear(std::string piece) {
+    const size_t first =
+        std::exchange(begun_, false) ? static_cast<size_t>(decode_utf8(piece, 0).length) : 0;
+    const size_t passed = watched_ ? first : piece.size();
+    speak(piece.substr(0, passed));
+    if (passed < piece.size()) {
+      speak(speech_.push(piece.substr(passed)));
     }
   }
 
@@ -234,6 +248,7 @@ class ReplySession::Choice {
   int64_t seen_ = 0;        // tokens
   bool drafted_ = false;    // the token being read
   bool watched_ = false;    // likewise: stop strings count from there on
+  bool begun_ = false;      // what it brings begins with a character that began before
   bool cut_ = false;
 };
 

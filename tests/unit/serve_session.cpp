@@ -1,0 +1,236 @@
+// One generation from request to the bytes that a client gets, with a scripted target and a
+// connection that is no network.
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "octet/engine/engine.h"
+#include "octet/serve/api_error.h"
+#include "octet/serve/reply_session.h"
+#include "octet/speculation/drafters/no_drafter.h"
+#include "support/scripted_target.h"
+#include "support/served_model.h"
+
+namespace octet::serve {
+namespace {
+
+using test::served_model;
+
+/// Keeps what a session sends. Its strand is the thread that calls run().
+class FakeExchange final : public HttpExchange {
+ public:
+  void reply(HttpReply answer) override {
+    whole = std::move(answer);
+    over_ = true;
+  }
+  void open_stream(HttpReply head) override { stream_head = std::move(head); }
+  bool write(std::string text) override {
+    if (on_write) {
+      on_write(++writes_);
+    }
+    stream += text;
+    return true;
+  }
+  void close() override { over_ = true; }
+  void on_gone(std::function<void()> call) override { gone = std::move(call); }
+  void post(std::function<void()> call) override {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back(std::move(call));
+    wake_.notify_one();
+  }
+
+  /// Runs what is posted until the answer is complete.
+  void run() {
+    while (!over_) {
+      std::function<void()> call;
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [this] { return !calls_.empty(); });
+        call = std::move(calls_.front());
+        calls_.pop_front();
+      }
+      call();
+    }
+  }
+
+  std::function<void(int count)> on_write;
+  std::function<void()> gone;
+  HttpReply whole;
+  HttpReply stream_head;
+  std::string stream;
+
+ private:
+  int writes_ = 0;
+  bool over_ = false;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> calls_;
+};
+
+/// A target that writes `text`, then its end.
+test::ScriptedTarget writer(std::vector<TokenId> text, int64_t prompt_length) {
+  text.push_back(served_model().tokenizer->stop_ids()[0]);
+  return {
+      served_model().vocabulary,
+      [text = std::move(text),
+       prompt_length](std::span<const TokenId> prefix, std::span<float> logits) {
+        const auto at = static_cast<size_t>(std::ssize(prefix) - prompt_length);
+        std::ranges::fill(logits, 0.0F);
+        logits[static_cast<size_t>(at < text.size() ? text[at] : text.back())] = 9.0F;
+      }};
+}
+
+GenerationRequest request_of(const Json& more) {
+  Json body = {
+      {"messages", Json::array({Json{{"role", "user"}, {"content", "Hello."}}})},
+      {"temperature", 0},
+      {"reasoning_effort", "none"}};
+  body.update(more);
+  return read_chat_request(body, served_model());
+}
+
+struct Served {
+  std::shared_ptr<FakeExchange> exchange = std::make_shared<FakeExchange>();
+  int ends = 0;
+};
+
+/// The target's text under a request.
+Served serve(
+    const std::vector<TokenId>& text, const Json& more, std::function<void(int)> on_write = nullptr
+) {
+  Served served;
+  served.exchange->on_write = std::move(on_write);
+  GenerationRequest request = request_of(more);
+  test::ScriptedTarget target = writer(text, std::ssize(request.prompts[0]));
+  NoDrafter none;
+  EngineOptions options;
+  options.context_length = 512;
+  Engine engine(target, none, served_model().tokenizer, options);
+  ReplyHead head;
+  head.id = "id";
+  const auto session = std::make_shared<ReplySession>(
+      served_model(),
+      std::move(request),
+      head,
+      served.exchange,
+      [&](const std::string&) { ++served.ends; }
+  );
+  session->start(engine);
+  served.exchange->run();
+  return served;
+}
+
+std::string content_of(const Served& served) {
+  return Json::parse(served.exchange->whole.body)["choices"][0]["message"]["content"];
+}
+
+/// All deltas of content.
+std::string streamed_content(const std::string& events) {
+  std::string content;
+  for (size_t at = events.find("data: {"); at != std::string::npos;
+       at = events.find("data: {", at + 1)) {
+    const Json chunk = Json::parse(events.substr(at + 6, events.find("\n\n", at) - at - 6));
+    if (!chunk["choices"].empty() && chunk["choices"][0]["delta"].contains("content")) {
+      content += chunk["choices"][0]["delta"]["content"].get<std::string>();
+    }
+  }
+  return content;
+}
+
+TokenId byte_token(unsigned char byte) {
+  const std::string bytes(1, static_cast<char>(byte));
+  for (TokenId id = 0; id < served_model().vocabulary; ++id) {
+    if (served_model().tokenizer->bytes(id) == bytes) {
+      return id;
+    }
+  }
+  return kNoToken;
+}
+
+// A stop string that begins among the first tokens does not count, be it by half a character.
+TEST(ServeSession, StopStringsCountBehindTheLeastTokens) {
+  std::vector<TokenId> text;
+  for (const unsigned char byte : std::string("a\xF0\x9F\xA6\x8E"
+                                              "b\xF0\x9F\xA6\x8E"
+                                              "c")) {
+    text.push_back(byte_token(byte));
+    ASSERT_NE(text.back(), kNoToken);
+  }
+  const std::string lizard = "\xF0\x9F\xA6\x8E";
+  const std::vector<std::pair<int, std::string>> cases = {
+      {0, "a"},
+      {1, "a"},
+      {2, "a" + lizard + "b"},
+      {4, "a" + lizard + "b"},
+      {5, "a" + lizard + "b"},
+      {6, "a" + lizard + "b"},
+      {7, "a" + lizard + "b" + lizard + "c"},
+      {9, "a" + lizard + "b" + lizard + "c"}};
+  for (const auto& [least, expected] : cases) {
+    SCOPED_TRACE(least);
+    const Json more = {{"stop", lizard}, {"min_tokens", least}};
+    const Served whole = serve(text, more);
+    EXPECT_EQ(content_of(whole), expected);
+    EXPECT_EQ(whole.ends, 1);
+    Json streamed = more;
+    streamed["stream"] = true;
+    EXPECT_EQ(streamed_content(serve(text, streamed).exchange->stream), expected);
+  }
+}
+
+TEST(ServeSession, ABugInTheMiddleIsToldAndEndsTheReplyAlone) {
+  const std::vector<TokenId> text(40, byte_token('a'));
+  const auto fails_once = [](int count) {
+    if (count == 5) {
+      throw std::runtime_error("no such thing");
+    }
+  };
+  const Served served = serve(text, {{"stream", true}}, fails_once);
+  const std::string& events = served.exchange->stream;
+  EXPECT_NE(events.find("this is a bug of octet: no such thing"), std::string::npos) << events;
+  EXPECT_TRUE(events.ends_with("data: [DONE]\n\n")) << events;
+  EXPECT_EQ(served.ends, 1) << "its id is free again";
+}
+
+// The last words are written after the session is over.
+TEST(ServeSession, ABugInTheLastWordsFreesTheId) {
+  const std::vector<TokenId> text(3, byte_token('a'));
+  Served served;
+  const auto fails_at_the_end = [&](int /*count*/) {
+    if (served.exchange->stream.find("finish_reason\":\"stop") != std::string::npos) {
+      throw std::runtime_error("no such thing");
+    }
+  };
+  served.exchange->on_write = fails_at_the_end;
+  GenerationRequest request = request_of({{"stream", true}});
+  test::ScriptedTarget target = writer(text, std::ssize(request.prompts[0]));
+  NoDrafter none;
+  EngineOptions options;
+  options.context_length = 512;
+  Engine engine(target, none, served_model().tokenizer, options);
+  ReplyHead head;
+  head.id = "id";
+  const auto session = std::make_shared<ReplySession>(
+      served_model(),
+      std::move(request),
+      head,
+      served.exchange,
+      [&](const std::string&) { ++served.ends; }
+  );
+  session->start(engine);
+  EXPECT_THROW(served.exchange->run(), std::runtime_error);  // the exchange is broken off
+  EXPECT_GE(served.ends, 1);
+}
+
+}  // namespace
+}  // namespace octet::serve
