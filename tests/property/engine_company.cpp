@@ -337,6 +337,64 @@ TEST(EngineCache, WarmTextsDraftAsColdOnesDo) {
   }
 }
 
+// A template that opens a reply with what a history leaves out makes texts part before the prompt's
+// end. Prompts that are longer than the drafter's window, so that only its last rows are fed.
+TEST(EngineCache, TextsPartShortlyBeforeAPromptsEnd) {
+  std::string talk = conversation(0, 0, false).text;
+  for (size_t i = 0; i < 6; ++i) {
+    talk += kSystems[i % 2] + "<turn|>\n<|turn>user\n" + kQuestions[i] + "<turn|>\n<|turn>model\n";
+  }
+  const std::vector<TokenId> shared = pair().prompt(talk);
+  ASSERT_GT(std::ssize(shared), 2 * pair().drafter->feature_window());
+  const std::vector<TokenId> opening = pair().encode("<|channel>thought\n<channel|>");
+  const std::vector<TokenId> answer =
+      pair().encode("Yes.<turn|>\n<|turn>user\nTell me a story.<turn|>\n<|turn>model\n");
+  for (const int64_t reply : {3, 300}) {  // shorter and longer than rings remember
+    SCOPED_TRACE(reply);
+    GenerateRequest first;
+    first.prompt = shared;
+    first.prompt.insert(first.prompt.end(), opening.begin(), opening.end());
+    first.max_tokens = reply;
+    first.stop_tokens = std::vector<TokenId>{};
+    GenerateRequest second;
+    second.prompt = shared;
+    second.prompt.insert(second.prompt.end(), answer.begin(), answer.end());
+    second.max_tokens = 60;
+    Engine warm(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
+    fixed(warm, first);
+    const Outcome hot = fixed(warm, second);
+    EXPECT_EQ(hot.finished.report.reused_tokens, std::ssize(shared));
+    Engine cold(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
+    expect_equal_acceptance(hot, fixed(cold, second));
+  }
+}
+
+// Of two texts with one beginning, one that the drafter has half forgotten and one that it knows,
+// the second is copied, and what goes on from there is never read again.
+TEST(EngineCache, ABeginningIsCopiedWithWhatTheDrafterKnows) {
+  const Conversation system = conversation(0, 0, false);
+  Conversation longer = system;
+  for (size_t i = 0; i < 6; ++i) {
+    longer.text += kSystems[i % 2] + "<turn|>\n<|turn>user\n" + kQuestions[i] + "<turn|>\n";
+  }
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
+  fixed(engine, request_for(longer));
+  GenerateRequest talk = request_for(conversation(0, 2, false));
+  talk.max_tokens = 12;
+  int64_t known = talk.marks.front();
+  for (int turn = 0; turn < 16; ++turn) {
+    SCOPED_TRACE(turn);
+    const Outcome reply = fixed(engine, talk);
+    EXPECT_GE(reply.finished.report.reused_tokens, known);
+    talk.prompt.insert(talk.prompt.end(), reply.tokens.begin(), reply.tokens.end());
+    known = std::ssize(talk.prompt) - 1;
+    const std::vector<TokenId> next =
+        pair().encode("<turn|>\n<|turn>user\nAnd now?<turn|>\n<|turn>model\n");
+    talk.prompt.insert(talk.prompt.end(), next.begin(), next.end());
+  }
+  ASSERT_GT(known, 2 * pair().drafter->feature_window());
+}
+
 TEST(EngineCache, ASecondTurnFindsTheFirst) {
   const Conversation first = conversation(1, 0, true);
   Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));

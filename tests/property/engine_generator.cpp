@@ -413,6 +413,16 @@ TEST(AcceptanceStatistics, CountsStepsCutShortAsCensored) {
   EXPECT_EQ(statistics.rows(), 3);
   EXPECT_EQ(statistics.histogram[2], 2);
   EXPECT_EQ(statistics.histogram[3], 1);
+  step.drafted = 4;  // a grammar left no choice: nothing was guessed
+  step.forced = 4;
+  step.accepted = 4;
+  step.published = 5;
+  statistics.add(step);
+  EXPECT_EQ(statistics.steps, 4);
+  EXPECT_EQ(statistics.forced, 4);
+  EXPECT_EQ(statistics.accepted, 5);
+  EXPECT_DOUBLE_EQ(statistics.mean_acceptance_length(), 3.0);
+  EXPECT_EQ(statistics.histogram[1], 1);
 }
 
 // The figures of a replay are those of real drafting, count by count.

@@ -47,6 +47,23 @@ TEST(ServeMetrics, CountDraftsAsOthersDo) {
   EXPECT_EQ(value_of(text, "octet:draft_length"), 3.5);
 }
 
+TEST(ServeMetrics, WhatAGrammarForcesIsNoDraft) {
+  Metrics metrics(7);
+  EngineStep step;
+  SequenceStep forced;
+  forced.rows = 5;
+  forced.drafted = 4;
+  forced.forced = 4;
+  forced.accepted = 4;
+  forced.published = 5;
+  step.sequences = {forced};
+  metrics.on_step(step);
+  const std::string text = metrics.text({}, 0);
+  EXPECT_EQ(value_of(text, "octet:spec_decode_num_drafts_total"), 0.0);
+  EXPECT_EQ(value_of(text, "octet:spec_decode_num_accepted_tokens_total"), 0.0);
+  EXPECT_EQ(value_of(text, "octet:forced_tokens_total"), 4.0);
+}
+
 TEST(ServeMetrics, TellTheBreakEven) {
   Metrics metrics(7);
   EngineStatus status;

@@ -139,8 +139,8 @@ TEST(ServeRequests, StrictnessIsEachToolsOwn) {
   };
   EXPECT_EQ(refusal(body(true, false)), "accepted");
   EXPECT_EQ(refusal(body(false, true)), "tools");
-  EXPECT_EQ(read_chat_request(body(false, false), served_model()).grammar, nullptr);
-  EXPECT_NE(read_chat_request(body(true, false), served_model()).grammar, nullptr);
+  EXPECT_EQ(read_chat_request(body(false, false), test::served_model()).grammar, nullptr);
+  EXPECT_NE(read_chat_request(body(true, false), test::served_model()).grammar, nullptr);
 }
 
 TEST(ServeRequests, StrictRefusesWhatItDoesNotKnow) {

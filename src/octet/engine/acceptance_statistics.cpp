@@ -20,6 +20,12 @@ void AcceptanceStatistics::add(const SequenceStep& step) {
   }
   ++steps;
   published += step.published;
+  if (step.forced > 0) {
+    const int certain = step.published_drafts();
+    forced += certain;
+    ++histogram[static_cast<size_t>(step.published - certain)];
+    return;  // a step's rows are all forced or all guessed
+  }
   drafted += step.drafted;
   accepted += step.published_drafts();
   ++histogram[static_cast<size_t>(step.published)];
@@ -36,6 +42,7 @@ void AcceptanceStatistics::add(const AcceptanceStatistics& other) {
   published += other.published;
   drafted += other.drafted;
   accepted += other.accepted;
+  forced += other.forced;
   add_all(judged_rows, other.judged_rows);
   add_all(accepted_rows, other.accepted_rows);
   add_all(histogram, other.histogram);

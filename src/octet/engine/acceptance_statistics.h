@@ -3,7 +3,8 @@
 // verify pass of a sequence (prompt passes are not steps). Row k of a step is *judged* when it was
 // drafted, the rows before it were accepted, and the text did not end before it. Steps that drafted
 // fewer rows than others, or that the text's end cut short, are censored from there on: their later
-// rows count in no denominator. Invariant: accepted[k] <= judged[k] <= steps.
+// rows count in no denominator. What a grammar forces is no draft: nobody guessed it. Invariant:
+// accepted[k] <= judged[k] <= steps.
 #pragma once
 
 #include <array>
@@ -19,9 +20,10 @@ struct AcceptanceStatistics {
   int64_t published = 0;                            // tokens they published
   int64_t drafted = 0;                              // drafts verified
   int64_t accepted = 0;                             // drafts accepted and published
+  int64_t forced = 0;                               // published beside drafts: certain in advance
   std::array<int64_t, kMaxDrafts> judged_rows{};    // row k + 1 of a block was reached
   std::array<int64_t, kMaxDrafts> accepted_rows{};  // and accepted
-  std::array<int64_t, kMaxDrafts + 2> histogram{};  // steps by tokens published
+  std::array<int64_t, kMaxDrafts + 2> histogram{};  // steps by tokens published, but forced ones
 
   void add(const SequenceStep& step);
   void add(const AcceptanceStatistics& other);

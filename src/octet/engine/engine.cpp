@@ -106,6 +106,7 @@ class Engine::Worker {
   void publish(Job& job, const SequenceStep& step, const StepTimes& times);
   void observe(const StepReport& report);
   void update_status();
+  EngineStatus costs() const;
 
   TargetModel& target_;
   Drafter& drafter_;
@@ -454,6 +455,7 @@ void Engine::Worker::finish(Job& job, FinishReason reason) {
   job.report.reply_tokens = std::ssize(finished.result.tokens);
   job.report.total_ms = job.age_ms(Clock::now());
   job.report.acceptance = finished.result.acceptance;
+  job.report.break_even_length = costs().break_even_length();
   finished.report = job.report;
   if (observer_ != nullptr) {
     observer_->on_reply(job.report);
@@ -501,9 +503,11 @@ void Engine::Worker::keep_beginnings(Job& job) {
   std::vector<int64_t>& marks = sequence.marks;
   for (size_t i = 0; i < marks.size() && marks[i] <= here;) {
     const int64_t goal = i + 1 < marks.size() ? marks[i + 1] : sequence.length();
-    const bool gap = marks[i] == here && goal - drafter_.feature_window() > here;
+    const int64_t window = std::min(goal, drafter_.feature_window());
+    const bool gap = marks[i] == here && goal - window - kMarkSlack > here;
+    const int64_t earliest = std::max<int64_t>(0, marks[i] - kMarkSlack);
     const bool going =
-        job.slot->can_return_to(marks[i]) && (gap || !job.slot->remembers(marks[i] - 1, rows));
+        job.slot->can_return_to(marks[i]) && (gap || !job.slot->remembers(earliest, rows));
     if (going) {
       pool_.keep_copy(*job.slot, marks[i]);
     }
@@ -663,9 +667,19 @@ void Engine::Worker::observe(const StepReport& report) {
   }
 }
 
-void Engine::Worker::update_status() {
+/// What the steps of one sequence cost.
+EngineStatus Engine::Worker::costs() const {
   const StepCosts& costs = cycle_.costs();
   const int rows = drafter_.max_drafts() + 1;
+  EngineStatus status;
+  status.plain_step_ms = costs.knows_forward(1) ? costs.forward_ms(1) : 0.0;
+  status.block_step_ms = costs.knows_forward(rows) ? costs.forward_ms(rows) : 0.0;
+  status.draft_ms = costs.knows_draft() ? costs.draft_ms() : 0.0;
+  return status;
+}
+
+void Engine::Worker::update_status() {
+  const EngineStatus now = costs();
   const std::lock_guard lock(mutex_);
   in_the_making_ = std::ssize(running_);
   status_.slots_idle = pool_.idle();
@@ -673,9 +687,9 @@ void Engine::Worker::update_status() {
   status_.evictions = pool_.evictions();
   status_.cache_bytes = pool_.bytes();
   status_.draft_context_bytes = pool_.draft_context_bytes();
-  status_.plain_step_ms = costs.knows_forward(1) ? costs.forward_ms(1) : 0.0;
-  status_.block_step_ms = costs.knows_forward(rows) ? costs.forward_ms(rows) : 0.0;
-  status_.draft_ms = costs.knows_draft() ? costs.draft_ms() : 0.0;
+  status_.plain_step_ms = now.plain_step_ms;
+  status_.block_step_ms = now.block_step_ms;
+  status_.draft_ms = now.draft_ms;
   status_.drafted = drafted_;
 }
 

@@ -81,6 +81,12 @@ struct EngineStatus {
   double plain_step_ms = 0.0;  // one sequence, one row; 0: not measured yet
   double block_step_ms = 0.0;  // one sequence, all rows of a block
   double draft_ms = 0.0;
+  /// Tokens that a drafted step of one sequence, a full block, must bring to be worth its time; 0:
+  /// not measured yet.
+  double break_even_length() const {
+    const bool measured = plain_step_ms > 0.0 && block_step_ms > 0.0;
+    return measured ? (draft_ms + block_step_ms) / plain_step_ms : 0.0;
+  }
   bool drafted = false;  // a drafted step has been made
 };
 

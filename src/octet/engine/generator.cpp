@@ -34,7 +34,7 @@ Generator::~Generator() = default;
 GenerateResult Generator::generate(const GenerateRequest& request, OnStep on_step) {
   Slot& slot = state_->slot;
   check_request(request, state_->context, slot.sequence.context_length);
-  const int64_t kept = slot.reusable(request.prompt);
+  const int64_t kept = slot.reusable(request.prompt).length;
   slot.keep(kept);
   try {
     ReplyRun run(state_->context, request, slot, kept);

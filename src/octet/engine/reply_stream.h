@@ -48,6 +48,7 @@ struct ReplyReport {
   double total_ms = 0.0;
   std::vector<double> between_tokens_ms;  // a step's tokens share its time
   AcceptanceStatistics acceptance;
+  double break_even_length = 0.0;  // see EngineStatus
 };
 
 struct ReplyFinished {

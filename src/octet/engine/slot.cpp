@@ -15,20 +15,20 @@ Slot::Slot(const TargetModel& target, Drafter& drafter, int64_t context_length, 
   sequence.context_length = context_length;
 }
 
-int64_t Slot::reusable(std::span<const TokenId> prompt) const {
+Slot::Reusable Slot::reusable(std::span<const TokenId> prompt) const {
   const int64_t shared = std::min(
       {common_prefix(sequence.tokens, prompt), std::ssize(prompt) - 1, sequence.cache->length()}
   );
   if (can_return_to(shared)) {
-    return shared;
+    return {shared, true};
   }
   // The rows between are processed again, for the drafter to see them.
   const int64_t earlier = shared - std::min(shared, drafter_.feature_window());
   if (earlier > 0 && sequence.cache->can_truncate(earlier)) {
-    return earlier;
+    return {earlier, false};
   }
   // Drafting from little context for a while costs less than a whole prompt.
-  return sequence.cache->can_truncate(shared) ? shared : 0;
+  return {sequence.cache->can_truncate(shared) ? shared : 0, false};
 }
 
 bool Slot::can_return_to(int64_t length) const {

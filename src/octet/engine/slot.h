@@ -5,6 +5,7 @@
 // caches still hold it.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -24,10 +25,15 @@ class Slot {
 
   Sequence sequence;
 
+  struct Reusable {
+    int64_t length = 0;
+    bool drafter_too = true;  // false: the drafter goes on from less context than it could have
+    auto operator<=>(const Reusable&) const = default;
+  };
   /// How many positions of `prompt` need not be processed again; at most all but one, because the
   /// last one gives the logits. Prefers a place that both models can go on from; where only the
   /// drafter has forgotten, a place one of its windows earlier.
-  int64_t reusable(std::span<const TokenId> prompt) const;
+  Reusable reusable(std::span<const TokenId> prompt) const;
   /// Whether [0, length) could be kept as though it had just been processed.
   bool can_return_to(int64_t length) const;
   /// Whether can_return_to(length), 0 or more, survives a step of `rows` rows.

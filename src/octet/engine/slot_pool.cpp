@@ -27,24 +27,26 @@ SlotPool::Entry& SlotPool::entry_of(const Slot& slot) {
 
 SlotPool::Entry* SlotPool::best_source(std::span<const TokenId> prompt, int64_t& kept) {
   Entry* best = nullptr;
-  kept = 0;
+  Slot::Reusable most;
   for (Entry& entry : entries_) {
-    const int64_t reusable = entry.slot->reusable(prompt);
-    // Of equals an idle one: it may be continued instead of copied.
-    const bool better = reusable > kept || (reusable == kept && best != nullptr &&
-                                            best->use == Use::kBusy && entry.use == Use::kIdle);
-    if (reusable > 0 && better) {
+    const Slot::Reusable reusable = entry.slot->reusable(prompt);
+    // Of equals one that the drafter knows too, then an idle one: it may be continued instead of
+    // copied.
+    const bool better = best == nullptr || reusable > most ||
+                        (reusable == most && best->use == Use::kBusy && entry.use == Use::kIdle);
+    if (reusable.length > 0 && better) {
       best = &entry;
-      kept = reusable;
+      most = reusable;
     }
   }
+  kept = most.length;
   return best;
 }
 
 int64_t SlotPool::longest_prefix(std::span<const TokenId> prompt) const {
   int64_t longest = 0;
   for (const Entry& entry : entries_) {
-    longest = std::max(longest, entry.slot->reusable(prompt));
+    longest = std::max(longest, entry.slot->reusable(prompt).length);
   }
   return longest;
 }
@@ -103,7 +105,7 @@ void SlotPool::cut(std::span<const TokenId> text, int64_t length) {
     if (entry.use == Use::kIdle && own > length &&
         common_prefix(slot.sequence.tokens, text) == own) {
       // What the drafter has forgotten is dealt with when somebody goes on from there.
-      slot.keep(slot.sequence.cache->can_truncate(length) ? length : slot.reusable(kept));
+      slot.keep(slot.sequence.cache->can_truncate(length) ? length : slot.reusable(kept).length);
     }
   }
 }

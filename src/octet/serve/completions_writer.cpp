@@ -200,8 +200,8 @@ class CompletionsWriter final : public ReplyWriter {
     }
   }
 
-  static void add_usage(const std::vector<ChoiceText>& choices, Json& body) {
-    body["usage"] = usage_of(choices);
+  void add_usage(const std::vector<ChoiceText>& choices, Json& body) const {
+    body["usage"] = usage_of(choices, request_.choices);
     body["timings"] = choices.size() == 1 ? timings_of(choices.front()) : Json();
     body["metrics"] = metrics_of(choices);
   }

@@ -67,6 +67,8 @@ struct Metrics::Families {
   Counter& accepted_tokens = counter(
       registry, "octet:spec_decode_num_accepted_tokens_total", "Drafts that were published"
   );
+  Counter& forced_tokens =
+      counter(registry, "octet:forced_tokens_total", "Tokens that a grammar left no choice about");
   Counter& prompt_tokens = counter(registry, "octet:prompt_tokens_total", "Tokens of prompts");
   Counter& generation_tokens =
       counter(registry, "octet:generation_tokens_total", "Tokens that were published");
@@ -161,6 +163,9 @@ void Metrics::on_step(const EngineStep& step) {
     ++decoding;
     const int guessed = sequence.drafted - sequence.forced;  // what is certain is no draft
     drafted += guessed;
+    if (sequence.forced > 0) {
+      own.forced_tokens.Increment(sequence.published_drafts());
+    }
     if (guessed == 0) {
       continue;
     }
@@ -215,11 +220,7 @@ std::string Metrics::text(const EngineStatus& status, int64_t connections) {
   );
   own.kept_texts.Set(static_cast<double>(status.slots_idle));
   own.evictions.Set(static_cast<double>(status.evictions));
-  own.break_even.Set(
-      status.plain_step_ms > 0.0 && status.block_step_ms > 0.0
-          ? (status.draft_ms + status.block_step_ms) / status.plain_step_ms
-          : 0.0
-  );
+  own.break_even.Set(status.break_even_length());
   own.connections.Set(static_cast<double>(connections));
   return prometheus::TextSerializer().Serialize(own.registry.Collect());
 }

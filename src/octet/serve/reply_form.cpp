@@ -89,16 +89,19 @@ std::string finish_reason_of(FinishReason reason, bool tool_calls) {
   return "stop";
 }
 
-Json usage_of(const std::vector<ChoiceText>& choices) {
+Json usage_of(const std::vector<ChoiceText>& choices, int64_t choices_each) {
   int64_t prompt = 0;
   int64_t cached = 0;
   int64_t reply = 0;
   int64_t thinking = 0;
   int64_t accepted = 0;
   int64_t drafted = 0;
-  for (const ChoiceText& choice : choices) {
-    prompt += choice.report.prompt_tokens;
-    cached += choice.report.reused_tokens;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const ChoiceText& choice = choices[i];
+    if (static_cast<int64_t>(i) % choices_each == 0) {  // a prompt counts once, whatever n
+      prompt += choice.report.prompt_tokens;
+      cached += choice.report.reused_tokens;
+    }
     reply += choice.report.reply_tokens;
     thinking += choice.thinking_tokens;
     accepted += choice.report.acceptance.accepted;
@@ -135,6 +138,9 @@ Json timings_of(const ChoiceText& choice) {
     timings["draft_n"] = report.acceptance.drafted;
     timings["draft_n_accepted"] = report.acceptance.accepted;
   }
+  if (report.acceptance.forced > 0) {
+    timings["forced_n"] = report.acceptance.forced;
+  }
   timings["queue_ms"] = report.queue_ms;
   timings["first_token_ms"] = report.first_token_ms;
   timings["first_speech_ms"] = choice.first_speech_ms;
@@ -165,7 +171,9 @@ Json metrics_of(const std::vector<ChoiceText>& choices) {
       {"num_spec_steps", acceptance.steps},
       {"num_accepted_draft_tokens", acceptance.accepted},
       {"num_draft_tokens", acceptance.drafted},
-      {"num_spec_tokens", acceptance.rows()}};
+      {"num_spec_tokens", acceptance.rows()},
+      {"break_even_acceptance_length",
+       report.break_even_length > 0.0 ? Json(report.break_even_length) : Json()}};
   return {
       {"time_to_first_token_ms", report.first_token_ms},
       {"generation_time_ms", decode_ms},

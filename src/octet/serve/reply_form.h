@@ -20,8 +20,8 @@ namespace octet::serve {
 /// OpenAI's.
 std::string finish_reason_of(FinishReason reason, bool tool_calls);
 
-/// Sums over choices, OpenAI's object.
-Json usage_of(const std::vector<ChoiceText>& choices);
+/// Sums over choices, OpenAI's object. `choices_each`: to each prompt, which counts once.
+Json usage_of(const std::vector<ChoiceText>& choices, int64_t choices_each = 1);
 /// llama.cpp's object.
 Json timings_of(const ChoiceText& choice);
 /// vLLM's object; null for several choices.

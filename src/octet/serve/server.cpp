@@ -518,7 +518,7 @@ void Server::Impl::models(const HttpRequest& /*request*/, const Exchange& exchan
 void Server::Impl::props(const HttpRequest& /*request*/, const Exchange& exchange) {
   const EngineStatus status = engine_.status();
   const SamplingParams& sampling = model_.sampling;
-  const bool measured = status.plain_step_ms > 0.0 && status.block_step_ms > 0.0;
+  const double break_even = status.break_even_length();
   Json body = {
       {"schema", 1},
       {"build_info", facts_.version},
@@ -544,9 +544,7 @@ void Server::Impl::props(const HttpRequest& /*request*/, const Exchange& exchang
         {"plain_step_ms", status.plain_step_ms},
         {"block_step_ms", status.block_step_ms},
         {"draft_ms", status.draft_ms},
-        {"break_even_acceptance_length",
-         measured ? Json((status.draft_ms + status.block_step_ms) / status.plain_step_ms)
-                  : Json()}}},
+        {"break_even_acceptance_length", break_even > 0.0 ? Json(break_even) : Json()}}},
       {"cache",
        {{"bytes", status.cache_bytes},
         {"bytes_limit", status.cache_bytes_limit},

@@ -56,11 +56,10 @@ int64_t next_goal(const Sequence& sequence, int64_t end) {
   return sequence.length();
 }
 
-/// The first row whose features a draft at `goal` sees; `again`: also one a position earlier,
-/// because whoever returns to the place processes the last token once more.
-int64_t first_row_seen(int64_t goal, const Drafter& drafter, bool again) {
+/// The first row whose features a draft at `goal` sees; `marked`: also one shortly before.
+int64_t first_row_seen(int64_t goal, const Drafter& drafter, bool marked) {
   const int64_t window = drafter.feature_window();
-  return std::max<int64_t>(0, goal - std::min(goal, window) - (again ? 1 : 0));
+  return std::max<int64_t>(0, goal - std::min(goal, window) - (marked ? kMarkSlack : 0));
 }
 
 }  // namespace

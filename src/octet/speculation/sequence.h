@@ -23,6 +23,10 @@
 
 namespace octet {
 
+/// Other texts leave a prompt a little before its end, too: templates open a reply in ways that a
+/// history does not repeat.
+inline constexpr int64_t kMarkSlack = 32;
+
 struct Sequence {
   std::vector<TokenId> tokens;  // prompt, then what was published
   int64_t prompt_length = 0;
@@ -46,7 +50,7 @@ struct Sequence {
 
   int64_t chunk_rows = std::numeric_limits<int64_t>::max();  // most prompt rows of the next step
   /// Places in the prompt, ascending, that other texts may continue from: chunks end there, and the
-  /// drafter is fed what a draft there would see.
+  /// drafter is fed what a draft there, or up to kMarkSlack before it, would see.
   std::vector<int64_t> marks;
 
   std::vector<TokenId> stop_tokens;
