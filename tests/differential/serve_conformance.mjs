@@ -96,6 +96,19 @@ const checks = {
     assert.deepEqual(two.choices.map((choice) => choice.message.content), texts);
     assert.deepEqual(one.choices.map((choice) => choice.index), [0, 1, 2]);
     assert.ok(new Set(texts).size > 1);
+    const scored = { ...request, logprobs: true, top_logprobs: 2 };
+    const facts = (reply) => reply.choices.map(({ message, logprobs }) => [message.content, logprobs.content]);
+    const plain = await client.chat.completions.create({ ...scored, speculative: { enabled: false } });
+    const drafted = await client.chat.completions.create({ ...scored, speculative: { policy: "fixed" } });
+    assert.deepEqual(plain.choices.map((choice) => choice.message.content), texts);
+    assert.deepEqual(facts(drafted), facts(plain));
+    assert.equal(drafted.metrics, null, "of several choices there is no one truth");
+    assert.ok(drafted.usage.completion_tokens_details.accepted_prediction_tokens > 0);
+    // A prompt counts once, whatever n.
+    const single = await client.chat.completions.create({ ...request, n: 1 });
+    assert.equal(single.choices[0].message.content, texts[0]);
+    assert.equal(one.usage.prompt_tokens, single.usage.prompt_tokens);
+    assert.equal(one.usage.total_tokens, one.usage.prompt_tokens + one.usage.completion_tokens);
   },
   async "stop strings and limits"() {
     const free = (await chat("Tell me a story about a fox.")).choices[0].message.content;
@@ -124,6 +137,35 @@ const checks = {
       assert.equal((await streamed(ask("What is the capital of Finland?", more))).content, long.choices[0].message.content);
     }
     assert.equal(texts.size, 1);
+  },
+  async "stop strings that begin within the least tokens do not count"() {
+    const question = "Tell me a story about a fox.";
+    const story = (await chat(question, { logprobs: true, max_tokens: 24 })).choices[0];
+    const tokens = story.logprobs.content.map(({ token }) => token);
+    let inside = 0;
+    for (let border = 1; border < 12; ++border) {
+      const before = tokens.slice(0, border).join("");
+      const behind = tokens.slice(border).join("");
+      for (const stop of [before.slice(-1) + behind.slice(0, 3), behind.slice(0, 4)]) {
+        inside += behind.includes(stop) ? 0 : 1;
+        const expected = before + behind.split(stop)[0];
+        for (const speculative of [{ enabled: false }, { policy: "fixed" }]) {
+          const { choices } = await chat(question, { stop, min_tokens: border, max_tokens: 24, speculative });
+          assert.equal(choices[0].message.content, expected, JSON.stringify({ stop, border }));
+        }
+      }
+    }
+    assert.ok(inside > 3, "no stop string lay across the border alone");
+  },
+  async "the last message of the assistant goes on"() {
+    const messages = [{ role: "user", content: "Tell me a story about a fox." }, { role: "assistant", content: "Once upon a" }];
+    const more = { messages, continue_final_message: true, add_generation_prompt: false };
+    const reply = await client.chat.completions.create({ ...ask(""), ...more });
+    const { prompt } = await (await post("/apply-template", { ...QUIET, ...more })).json();
+    assert.ok(prompt.endsWith("Once upon a"), prompt);
+    const raw = await client.completions.create({ model, prompt, temperature: 0, max_tokens: 80 });
+    assert.ok(reply.choices[0].message.content.length > 10);
+    assert.equal(reply.choices[0].message.content, raw.choices[0].text);
   },
   async "log-probabilities, drafted or not"() {
     const request = ask("What is a river?", { logprobs: true, top_logprobs: 3, max_tokens: 24 });
@@ -343,6 +385,66 @@ const checks = {
     }
     assert.equal(finish, "cancelled");
     assert.equal((await post("/v1/requests/mine-1/cancel", "")).status, 404);
+  },
+  async "a thought ends when it is told to, or in time, and speech follows"() {
+    const [close] = (await (await post("/tokenize", { content: "<channel|>" })).json()).tokens;
+    const request = ask("What is 12 plus 30?", { chat_template_kwargs: { enable_thinking: true }, logit_bias: { [close]: -60 }, max_tokens: 300 });
+    const endless = await client.chat.completions.create(request);
+    assert.equal(endless.choices[0].message.content, "", "this thought would never end");
+    for (const speculative of [{ enabled: false }, { policy: "fixed" }]) {
+      const late = (await client.chat.completions.create({ ...request, speculative, speech_deadline_ms: 20 })).choices[0];
+      assert.ok(late.message.content.length > 0, JSON.stringify(late));
+      assert.equal(late.thinking_closed_by_budget, true);
+      assert.notEqual(late.finish_detail, "deadline");
+      assert.ok(endless.choices[0].message.reasoning_content.startsWith(late.message.reasoning_content));
+      const stream = await client.chat.completions.create({ ...request, speculative, stream: true, request_id: "think-1" });
+      let told = false;
+      let content = "";
+      let reasoning = "";
+      for await (const chunk of stream) {
+        const delta = chunk.choices[0]?.delta ?? {};
+        reasoning += delta.reasoning_content ?? "";
+        content += delta.content ?? "";
+        if (!told && reasoning) {
+          told = true;
+          assert.equal((await post("/v1/requests/think-1/end_thinking", "")).status, 200);
+        }
+      }
+      assert.ok(content.length > 0 && reasoning.length < endless.choices[0].message.reasoning_content.length);
+    }
+    assert.equal((await post("/v1/requests/think-1/end_thinking", "")).status, 404);
+    // A budget and a ban of what closes the thought contradict each other; the limit is the stronger.
+    const banned = await client.chat.completions.create({ ...request, logit_bias: { [close]: -100 }, thinking_token_budget: 3 });
+    assert.ok(banned.usage.completion_tokens_details.reasoning_tokens <= 5);
+  },
+  async "times are told"() {
+    const reply = await chat("Tell me a story about a fox.", { ignore_eos: true, max_tokens: 120 });
+    const { timings, usage } = reply;
+    assert.equal(timings.cache_n + timings.prompt_n, usage.prompt_tokens);
+    assert.ok(timings.first_token_ms > 0 && timings.first_token_ms <= timings.first_speech_ms);
+    assert.ok(timings.first_sentence_ms >= timings.first_speech_ms);
+    assert.ok(timings.predicted_ms > 0 && timings.predicted_per_second > 0);
+    const fixed = await chat("What is a river?", { speculative: { policy: "fixed" } });
+    assert.ok(fixed.metrics.speculative_decoding.break_even_acceptance_length > 1);
+  },
+  async "only allowed tools are called, and one at a time where one is asked for"() {
+    const allowed = (mode, ...names) => ({
+      type: "allowed_tools",
+      allowed_tools: { mode, tools: names.map((name) => ({ type: "function", function: { name } })) },
+    });
+    const request = { ...ask("Nod, and look to the left and then up."), tools: TOOLS };
+    request.messages = [ROBOT, ...request.messages];
+    for (const speculative of [{ enabled: false }, { policy: "fixed" }]) {
+      for (let seed = 0; seed < 4; ++seed) {
+        const more = { ...request, speculative, seed, temperature: seed };
+        const animated = await client.chat.completions.create({ ...more, tool_choice: allowed("required", "play_animation", "describe_view") });
+        for (const call of animated.choices[0].message.tool_calls) assert.notEqual(call.function.name, "look_at");
+        const free = await client.chat.completions.create({ ...more, tool_choice: allowed("auto", "describe_view") });
+        for (const call of free.choices[0].message.tool_calls ?? []) assert.equal(call.function.name, "describe_view");
+        const single = await client.chat.completions.create({ ...more, parallel_tool_calls: false });
+        assert.ok((single.choices[0].message.tool_calls ?? []).length <= 1);
+      }
+    }
   },
   async "deadlines end a reply"() {
     const reply = await chat("Tell me a story about a mouse.", { ignore_eos: true, max_tokens: 700, deadline_ms: 40 });

@@ -267,7 +267,13 @@ await run({
     const schema = { type: "object", properties: { a_long_key_of_the_object: { enum: ["alpha_alpha", "beta_beta"] } }, required: ["a_long_key_of_the_object"] };
     const request = { ...schemaFormat(schema), max_tokens: 60, speculative: { policy: "fixed" } };
     const drafted = await whole(request);
-    assert.ok(drafted.timings.draft_n_accepted > 0, JSON.stringify(drafted.timings));
+    assert.ok(drafted.timings.forced_n > 10, JSON.stringify(drafted.timings));
+    assert.ok(!drafted.timings.draft_n || drafted.timings.draft_n_accepted <= drafted.timings.draft_n);
+    const told = drafted.metrics.speculative_decoding;
+    if (told) assert.equal(told.num_draft_tokens, drafted.timings.draft_n);
+    const story = { ...schemaFormat({ type: "object", properties: { story: { type: "string" } }, required: ["story"] }), max_tokens: 60 };
+    const free = await whole({ ...story, speculative: { policy: "fixed" } }, "Tell me a story about a fox.");
+    assert.ok(free.timings.draft_n > 0 && free.timings.draft_n_accepted > 0, JSON.stringify(free.timings));
     const plain = await whole({ ...request, speculative: { enabled: false } });
     assert.equal(plain.choices[0].message.content, drafted.choices[0].message.content);
   },

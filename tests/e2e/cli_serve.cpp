@@ -1,15 +1,19 @@
 // The server as its users have it: started from the command line, driven by an independent client,
 // stopped by a signal.
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
+#include <regex>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -44,7 +48,7 @@ class RunningServer {
         "--api-key",
         kKey,
         "--drain",
-        "5"};
+        "60"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     process_ = fork();
     if (process_ == 0) {
@@ -179,6 +183,33 @@ TEST(Serve, WithstandsARoughCrowd) {
   EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
 }
 
+TEST(Serve, GoesDownGentlyThenAtOnce) {
+  if (!has_node()) {
+    OCTET_NEEDS("node");
+  }
+  for (const char* mode : {"drain", "hard"}) {
+    RunningServer server;
+    const std::string address = server.address();
+    ASSERT_FALSE(address.empty());
+    const std::string more = fmt::format("{} {}", mode, server.process());
+    const ClientReport report = run_client("serve_states.mjs", address, more);
+    EXPECT_EQ(report.exit_code, 0) << report.text;
+    EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
+  }
+}
+
+TEST(Serve, SaysWhyItDoesNotDraft) {
+  if (!has_node()) {
+    OCTET_NEEDS("node");
+  }
+  RunningServer server({"--draft-max", "0"});
+  const std::string address = server.address();
+  ASSERT_FALSE(address.empty());
+  const ClientReport report = run_client("serve_states.mjs", address, "plain");
+  EXPECT_EQ(report.exit_code, 0) << report.text;
+  EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
+}
+
 /// A certificate for this machine, made on the spot; false: there is no openssl.
 bool make_certificate(const std::string& certificate, const std::string& key) {
   const std::string command = fmt::format(
@@ -259,6 +290,56 @@ TEST(Serve, FlagsComeFromTheEnvironmentAndFromAFile) {
   unsetenv("OCTET_HOST");  // NOLINT(concurrency-mt-unsafe)
   EXPECT_EQ(from_environment.exit_code, 2);
   EXPECT_NE(from_environment.err.find("256.1.1.3"), std::string::npos) << from_environment.err;
+}
+
+// What --help lists is what can be set from outside, each by its own variable.
+TEST(Serve, EveryFlagHasAnEnvironmentVariable) {
+  const std::string help = run_octet({"serve", "--help"}).out;
+  const std::regex flag("\n  (?:-[a-z],)?--([a-z0-9-]+)([^\n]*)");
+  int flags = 0;
+  for (std::sregex_iterator match(help.begin(), help.end(), flag), end; match != end; ++match) {
+    const std::string name = (*match)[1];
+    if (name == "help") {
+      continue;
+    }
+    std::string variable = "OCTET_" + name;
+    std::transform(variable.begin(), variable.end(), variable.begin(), [](unsigned char c) {
+      return c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    });
+    // Help wraps long lines.
+    const std::string text = help.substr(
+        static_cast<size_t>(match->position()), static_cast<size_t>(match->length()) + 200
+    );
+    EXPECT_NE(text.find(variable), std::string::npos) << name;
+    ++flags;
+  }
+  EXPECT_GT(flags, 35);
+}
+
+TEST(Serve, VariablesAndFileLinesOfEveryKindCount) {
+  const TemporaryDirectory directory;
+  const std::string bad = "256.1.1.4";  // the server ends there, with everything read
+  const auto error = [&](const std::string& line) {
+    const std::string file = directory.write("octet.conf", "host = " + bad + "\n" + line + "\n");
+    return run_with_pair("serve", {"--config", file}).err;
+  };
+  EXPECT_NE(error("kv-type = q8_0\nno-mmap = true # a flag").find(bad), std::string::npos);
+  EXPECT_NE(error("kv-type = q9").find("--kv-type"), std::string::npos);
+  EXPECT_NE(error("parallel = 0").find("--parallel"), std::string::npos);
+  EXPECT_NE(error("prot = 1").find("--prot"), std::string::npos);
+  EXPECT_NE(error("port").find("line 2 is not NAME = VALUE"), std::string::npos);
+  for (const auto& [variable, value] : std::vector<std::pair<const char*, const char*>>{
+           {"OCTET_KV_TYPE", "q9"},
+           {"OCTET_DRAFT_HEAD", "/nonexistent"},
+           {"OCTET_DRAFT_MAX", "99"},
+           {"OCTET_CONFIG", "/nonexistent.conf"}}) {
+    setenv(variable, value, 1);  // NOLINT(concurrency-mt-unsafe)
+    const ProgramResult result = run_with_pair("serve", {"--host", bad, "--port", "0"});
+    unsetenv(variable);  // NOLINT(concurrency-mt-unsafe)
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.err.find(bad), std::string::npos)
+        << variable << " was ignored: " << result.err;
+  }
 }
 
 }  // namespace

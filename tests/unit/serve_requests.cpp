@@ -18,7 +18,7 @@ namespace octet::serve {
 namespace {
 
 const ServedModel& model() {
-  return test::served_model();
+  return model();
 }
 
 Json chat_body(const Json& more) {
@@ -65,6 +65,33 @@ TEST(ServeRequests, SayWhatTheClientSaid) {
   EXPECT_EQ(request.priority, -3);
   EXPECT_EQ(request.deadline_ms, 250.0);
   EXPECT_EQ(request.engine_request(0, 1).generate.sampling.seed, 8U);
+}
+
+TEST(ServeRequests, WhatIsNotSaidIsAsTheServerWasStarted) {
+  ServedModel started = model();
+  started.sampling.temperature = 0.75F;
+  started.sampling.logit_bias = {{42, -3.0F}};
+  started.sampling.penalty_scope = PenaltyScope::kPromptAndReply;
+  started.seed = 11;
+  const auto sampling = [&](const Json& more) {
+    return read_chat_request(chat_body(more), started).generate.sampling;
+  };
+  const SamplingParams said_nothing = sampling(Json::object());
+  EXPECT_EQ(said_nothing.temperature, 0.75F);
+  ASSERT_EQ(said_nothing.logit_bias.size(), 1U);
+  EXPECT_EQ(said_nothing.logit_bias[0].token, 42);
+  EXPECT_EQ(said_nothing.penalty_scope, PenaltyScope::kPromptAndReply);
+  EXPECT_EQ(said_nothing.seed, 11U);
+  const SamplingParams said_all = sampling(
+      {{"temperature", 0}, {"logit_bias", {{"7", 1}}}, {"penalise_prompt", false}, {"seed", 5}}
+  );
+  EXPECT_EQ(said_all.temperature, 0.0F);
+  ASSERT_EQ(said_all.logit_bias.size(), 1U);
+  EXPECT_EQ(said_all.logit_bias[0].token, 7);
+  EXPECT_EQ(said_all.penalty_scope, PenaltyScope::kReply);
+  EXPECT_EQ(said_all.seed, 5U);
+  EXPECT_TRUE(sampling({{"logit_bias", Json::object()}}).logit_bias.empty());
+  EXPECT_NE(sampling({{"seed", -1}}).seed, sampling({{"seed", -1}}).seed);  // fresh ones
 }
 
 TEST(ServeRequests, BudgetsOfThoughtInEverySpelling) {
@@ -139,8 +166,8 @@ TEST(ServeRequests, StrictnessIsEachToolsOwn) {
   };
   EXPECT_EQ(refusal(body(true, false)), "accepted");
   EXPECT_EQ(refusal(body(false, true)), "tools");
-  EXPECT_EQ(read_chat_request(body(false, false), test::served_model()).grammar, nullptr);
-  EXPECT_NE(read_chat_request(body(true, false), test::served_model()).grammar, nullptr);
+  EXPECT_EQ(read_chat_request(body(false, false), model()).grammar, nullptr);
+  EXPECT_NE(read_chat_request(body(true, false), model()).grammar, nullptr);
 }
 
 TEST(ServeRequests, StrictRefusesWhatItDoesNotKnow) {

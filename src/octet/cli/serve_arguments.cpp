@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
@@ -23,6 +24,9 @@ void add_environment_names(CLI::App& app) {
       return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     });
     option->envname(variable);
+    if (!option->get_option_text().empty()) {  // which help shows instead of all else
+      option->option_text(fmt::format("{} (Env:{})", option->get_option_text(), variable));
+    }
   }
 }
 
@@ -144,7 +148,9 @@ void add_serve(CLI::App& app, ServeArguments& serve) {
       kGroupDrafting
   );
   app.add_option(
-         "--config", serve.config_file, "flags from a file, one NAME = VALUE a line, # for comments"
+         "--config",
+         serve.config_file,
+         "flags from a file, one NAME = VALUE a line, # for comments; also OCTET_CONFIG"
   )
       ->type_name("FILE")
       ->group(group);
@@ -165,10 +171,15 @@ void add_config_file(std::vector<std::string>& list) {
     });
   };
   const auto config = given("--config");
-  if (config == list.end() || (*config == "--config" && std::next(config) == list.end())) {
+  const char* variable = std::getenv("OCTET_CONFIG");  // NOLINT(concurrency-mt-unsafe): at start
+  std::string path;
+  if (config == list.end() && variable != nullptr) {
+    path = variable;
+  } else if (config == list.end() || (*config == "--config" && std::next(config) == list.end())) {
     return;
+  } else {
+    path = *config == "--config" ? *std::next(config) : config->substr(9);
   }
-  const std::string path = *config == "--config" ? *std::next(config) : config->substr(9);
   std::ifstream file(path);
   if (!file) {
     throw Error(ErrorKind::kNotFound, fmt::format("{}: cannot read this --config file", path));

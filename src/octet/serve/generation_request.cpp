@@ -40,12 +40,8 @@ TokenId token_of(const Json& value, const std::string& field, int64_t vocabulary
 }
 
 /// {"42": -1.5} or [[42, -1.5], [7, false]].
-std::vector<TokenBias> read_biases(RequestFields& fields, int64_t vocabulary) {
+std::vector<TokenBias> read_biases(const Json& value, int64_t vocabulary) {
   std::vector<TokenBias> biases;
-  const Json* value = fields.find("logit_bias");
-  if (value == nullptr) {
-    return biases;
-  }
   const auto add = [&](int64_t id, const Json& bias) {
     const bool ban = bias.is_boolean() && !bias.get<bool>();
     if (id < 0 || id >= vocabulary || (!bias.is_number() && !ban)) {
@@ -59,19 +55,19 @@ std::vector<TokenBias> read_biases(RequestFields& fields, int64_t vocabulary) {
     }
     biases.push_back({static_cast<TokenId>(id), ban ? kBanBias : bias.get<float>()});
   };
-  if (value->size() > static_cast<size_t>(kMaxLogitBiases)) {
+  if (value.size() > static_cast<size_t>(kMaxLogitBiases)) {
     throw ApiError(
         "logit_bias", fmt::format("logit_bias has more than {} entries", kMaxLogitBiases)
     );
   }
-  if (value->is_object()) {
-    for (const auto& [key, bias] : value->items()) {
+  if (value.is_object()) {
+    for (const auto& [key, bias] : value.items()) {
       int64_t id = -1;
       const auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
       add(parsed.ptr == key.data() + key.size() ? id : -1, bias);
     }
   } else {
-    for (const Json& entry : *value) {
+    for (const Json& entry : value) {
       const bool pair = entry.is_array() && entry.size() == 2 && entry[0].is_number_integer();
       add(pair ? entry[0].get<int64_t>() : -1, pair ? entry[1] : Json());
     }
@@ -101,12 +97,18 @@ SamplingParams read_sampling(RequestFields& fields, const ServedModel& model) {
   if (const auto last = fields.integer("repeat_last_n", 0, int64_t{1} << 30)) {
     sampling.penalty_last_n = *last;
   }
-  if (fields.boolean("penalise_prompt").value_or(false)) {
-    sampling.penalty_scope = PenaltyScope::kPromptAndReply;
+  if (const auto prompt_too = fields.boolean("penalise_prompt")) {
+    sampling.penalty_scope = *prompt_too ? PenaltyScope::kPromptAndReply : PenaltyScope::kReply;
   }
-  sampling.logit_bias = read_biases(fields, model.vocabulary);
-  const int64_t seed = fields.integer("seed", INT64_MIN, INT64_MAX).value_or(-1);
-  sampling.seed = seed == -1 ? fresh_seed() : static_cast<uint64_t>(seed);
+  if (const Json* biases = fields.find("logit_bias")) {
+    sampling.logit_bias = read_biases(*biases, model.vocabulary);
+  }
+  const auto seed = fields.integer("seed", INT64_MIN, INT64_MAX);
+  if (seed && *seed != -1) {
+    sampling.seed = static_cast<uint64_t>(*seed);
+  } else {
+    sampling.seed = !seed && model.seed ? *model.seed : fresh_seed();
+  }
   try {
     sampling.validate(model.vocabulary);
   } catch (const Error& error) {

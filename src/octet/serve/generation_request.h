@@ -25,7 +25,8 @@ struct ServedModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;
   std::shared_ptr<GrammarCompiler> grammars;
-  SamplingParams sampling;  // recommended by the model's file; its seed is not used
+  SamplingParams sampling;       // of requests that do not say otherwise, but for the seed
+  std::optional<uint64_t> seed;  // likewise; not given: a fresh one each
   int64_t vocabulary = 0;
   int64_t context_length = 0;
   int64_t max_tokens = 0;  // of a reply that does not say; 0: to the end of the context

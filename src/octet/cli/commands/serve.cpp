@@ -53,6 +53,7 @@ serve::ServedModel served_model(const ServeArguments& arguments, const Pair& pai
       std::make_shared<const ChatTemplate>(load_chat_template(*pair.target_checkpoint));
   model.grammars = std::make_shared<GrammarCompiler>(pair.tokenizer);
   model.sampling = resolve_sampling(arguments.sampling, *pair.target_checkpoint);
+  model.seed = arguments.sampling.seed;
   model.vocabulary = pair.target->shape().vocabulary;
   model.context_length = pair.context;
   model.max_tokens = arguments.max_tokens;
