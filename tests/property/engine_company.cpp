@@ -3,7 +3,9 @@
 // left running.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -224,6 +226,51 @@ TEST(EngineLaws, CancelsLeaveTheOthersAlone) {
       }
     }
     wait_until_idle(engine);
+  }
+}
+
+/// Cancels a stream right after a step, on the worker's own thread, and counts steps.
+class CancelAfter : public EngineObserver {
+ public:
+  explicit CancelAfter(int steps) : wanted_(steps) {}
+  void on_step(const EngineStep& /*step*/) override {
+    if (++steps == wanted_) {
+      stream_.get_future().get()->cancel();
+    }
+  }
+  void on_reply(const ReplyReport& report) override { finish = report.finish; }
+  void set(std::shared_ptr<ReplyStream> stream) { stream_.set_value(std::move(stream)); }
+
+  std::atomic<int> steps{0};
+  std::atomic<FinishReason> finish{FinishReason::kNone};
+
+ private:
+  int wanted_;
+  std::promise<std::shared_ptr<ReplyStream>> stream_;
+};
+
+// While the prompt is read and while words come: no step is made for it afterwards.
+TEST(EngineLaws, ACancelledReplyGetsNoFurtherStep) {
+  for (const int draft_max : {0, 7}) {
+    for (const int steps : {1, 3, 7}) {
+      SCOPED_TRACE(fmt::format("{} drafts, after step {}", draft_max, steps));
+      CancelAfter observer(steps);
+      Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(2), &observer);
+      GenerateRequest endless = request_for(conversation(0, 1, false));
+      ASSERT_GT(std::ssize(endless.prompt), 48) << "the first step is of the prompt alone";
+      endless.max_tokens = 300;
+      endless.stop_tokens = std::vector<TokenId>{};
+      endless.draft_max = draft_max;
+      endless.adapt_drafts = false;
+      const auto stream = engine.submit(engine_request(endless));
+      observer.set(stream);
+      const Outcome outcome = outcome_of(*stream);
+      EXPECT_EQ(outcome.finished.result.finish, FinishReason::kCancelled);
+      EXPECT_EQ(outcome.tokens.empty(), steps == 1);
+      wait_until_idle(engine);
+      EXPECT_EQ(observer.steps, steps);
+      EXPECT_EQ(observer.finish, FinishReason::kCancelled) << "and it is counted so";
+    }
   }
 }
 
