@@ -644,21 +644,25 @@ void Engine::Worker::publish(Job& job, const SequenceStep& step, const StepTimes
 
 void Engine::Worker::observe(const StepReport& report) {
   EngineStep step;
-  int64_t rows = 0;
-  int64_t drafting = 0;
+  CompanyStep company;
   for (const SequenceStep& sequence : report.sequences) {
-    rows += sequence.rows;
+    company.rows += sequence.rows;
     step.prompt_rows += sequence.prompt ? sequence.rows : 0;
     step.decoding += sequence.prompt ? 0 : 1;
     step.tokens += sequence.published;
-    drafting += sequence.drafted > sequence.forced ? 1 : 0;
+    if (sequence.drafted > sequence.forced) {
+      company.fates.push_back({sequence.accepted, sequence.judged()});
+    }
   }
-  drafted_ = drafted_ || drafting > 0;
+  drafted_ = drafted_ || !company.fates.empty();
   const StepTimes& times = report.times;
   if (step.prompt_rows == 0) {
-    company_.observe(
-        rows, times.forward_ms + times.verify_ms + times.commit_ms, drafting, times.draft_ms
-    );
+    company.sequences = step.decoding;
+    company.drafting = std::ssize(company.fates);
+    company.tokens = step.tokens;
+    company.forward_ms = times.forward_ms + times.verify_ms + times.commit_ms;
+    company.draft_ms = times.draft_ms;
+    company_.observe(company);
   }
   if (observer_ != nullptr) {
     step.times = times;

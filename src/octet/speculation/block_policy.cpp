@@ -14,6 +14,8 @@ namespace {
 constexpr double kPlaceAcceptance = 0.75;
 constexpr double kPlaceWeight = 1.0;
 constexpr double kConfidenceWeight = 4.0;
+// How many observations of its own what is known of other texts weighs.
+constexpr double kOthersWeight = 4.0;
 // Share of the past that one more observation of a class keeps, and that a step keeps of all
 // classes: what was cut off for long is tried again, because its record fades into the expectation.
 constexpr double kClassMemory = 0.995;
@@ -173,6 +175,11 @@ double BlockPolicy::probability(int row, std::span<const float> confidence) cons
     expected = (seen.hits + kPlaceWeight * expected) / (seen.trials + kPlaceWeight);
   }
   return expected;
+}
+
+double BlockPolicy::conditional(int k, double expected) const {
+  const Record& seen = by_place_[static_cast<size_t>(k)];
+  return (seen.hits + kOthersWeight * expected) / (seen.trials + kOthersWeight);
 }
 
 void BlockPolicy::learn(int row, std::span<const int> classes, bool right) {

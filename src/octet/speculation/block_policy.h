@@ -86,6 +86,8 @@ class BlockPolicy {
 
   /// Estimated probability that the draft in place k of a block is right when those before it are.
   double conditional(int k) const { return probability(k, {}); }
+  /// The same where the drafts of other texts are known to be right with probability `expected`.
+  double conditional(int k, double expected) const;
 
   /// Whether the drafter should be fed: always while drafting, else for some time before a look, so
   /// that it finds a context.

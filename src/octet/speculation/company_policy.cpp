@@ -10,16 +10,27 @@
 namespace octet {
 namespace {
 
-// Steps between looks at the other way of stepping, first and at most: as in block_policy.cpp. A
-// look costs about a step, so they bound the cost of probing to 2 %, falling to a tenth of that.
+// Steps between probes, first and at most: without drafting one sequence drafts, with drafting
+// nobody does. Each costs less than a step.
 constexpr int64_t kFirstProbe = 48;
 constexpr int64_t kLastProbe = 768;
 
-// Full steps tried for a number of sequences before what is known has to do.
-constexpr int kLooks = 3;
+// Drafts of each sequence in looks at what more rows cost, and how often each is tried for a number
+// of sequences before what is known has to do.
+constexpr std::array<int, 4> kLookDrafts = {1, 2, 4, kMaxDrafts};
+constexpr int kLooks = 2;
 
-// Conditional acceptance of a sequence without estimates.
+// The purse: what it begins with and holds or owes at most, in plain steps, and the share of time
+// that fills it.
+constexpr double kFirstPurse = 2.0;
+constexpr double kMostPurse = 6.0;
+constexpr double kPurseShare = 0.01;
+
+// Acceptance before anything was seen, how many observations it weighs, and the share of the past
+// that one more observation keeps.
 constexpr double kAverageAcceptance = 0.7;
+constexpr double kAverageWeight = 2.0;
+constexpr double kPlaceMemory = 0.99;
 
 /// One draft that might join the step.
 struct Offer {
@@ -28,29 +39,17 @@ struct Offer {
   int row = 0;
 };
 
-std::vector<Offer> offers(std::span<const CompanyMember> members) {
-  std::vector<Offer> all;
-  for (size_t i = 0; i < members.size(); ++i) {
-    double joint = 1.0;
-    for (int k = 0; k < members[i].most; ++k) {
-      joint *=
-          members[i].policy != nullptr ? members[i].policy->conditional(k) : kAverageAcceptance;
-      all.push_back({joint, i, k});
-    }
-  }
-  // Within a member gains fall with the row, so every beginning of the list is a valid plan.
-  std::stable_sort(all.begin(), all.end(), [](const Offer& a, const Offer& b) {
-    return a.gain > b.gain || (a.gain == b.gain && a.row < b.row);
-  });
-  return all;
-}
-
-std::vector<int> everything(std::span<const CompanyMember> members) {
+/// So many drafts for each, as far as each may.
+std::vector<int> everybody(std::span<const CompanyMember> members, int drafts) {
   std::vector<int> plan;
   for (const CompanyMember& member : members) {
-    plan.push_back(member.most);
+    plan.push_back(std::min(member.most, drafts));
   }
   return plan;
+}
+
+int64_t sum(const std::vector<int>& plan) {
+  return std::accumulate(plan.begin(), plan.end(), int64_t{0});
 }
 
 }  // namespace
@@ -105,8 +104,52 @@ double CostCurve::at(int64_t amount) const {
   return low.ms() + (high.ms() - low.ms()) * share;
 }
 
+double CostCurve::least(int64_t amount) const {
+  double most = 0.0;
+  for (const auto& [key, point] : points_) {
+    if (point.amount() <= static_cast<double>(amount)) {
+      most = std::max(most, point.ms());
+    }
+  }
+  return most;
+}
+
+/// How drafts in that place fare when those before them are right. A place is expected to do as
+/// well as the one before it, until it was seen.
+double CompanyPolicy::expected(int place) const {
+  double known = kAverageAcceptance;
+  for (int k = 0; k <= place; ++k) {
+    const Record& seen = places_[static_cast<size_t>(k)];
+    known = (seen.hits + kAverageWeight * known) / (seen.trials + kAverageWeight);
+  }
+  return known;
+}
+
+/// Tokens that each further draft of the member adds.
+std::vector<double> CompanyPolicy::gains(const CompanyMember& member) const {
+  std::vector<double> all;
+  double joint = 1.0;
+  for (int k = 0; k < member.most; ++k) {
+    const double others = expected(k);
+    joint *= member.policy != nullptr ? member.policy->conditional(k, others) : others;
+    all.push_back(joint);
+  }
+  return all;
+}
+
 std::vector<int> CompanyPolicy::best(std::span<const CompanyMember> members, int64_t other_rows)
     const {
+  std::vector<Offer> offers;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const std::vector<double> own = gains(members[i]);
+    for (size_t k = 0; k < own.size(); ++k) {
+      offers.push_back({own[k], i, static_cast<int>(k)});
+    }
+  }
+  // Within a member gains fall with the row, so every beginning of the list is a valid plan.
+  std::stable_sort(offers.begin(), offers.end(), [](const Offer& a, const Offer& b) {
+    return a.gain > b.gain || (a.gain == b.gain && a.row < b.row);
+  });
   const int64_t plain_rows = std::ssize(members) + other_rows;
   auto tokens = static_cast<double>(members.size());
   double best_rate = tokens / std::max(forward_.at(plain_rows), 1e-9);
@@ -114,7 +157,7 @@ std::vector<int> CompanyPolicy::best(std::span<const CompanyMember> members, int
   std::vector<int> best_drafts = drafts;
   int64_t rows = plain_rows;
   int64_t drafting = 0;
-  for (const Offer& offer : offers(members)) {
+  for (const Offer& offer : offers) {
     ++rows;
     tokens += offer.gain;
     drafting += offer.row == 0 ? 1 : 0;
@@ -128,10 +171,43 @@ std::vector<int> CompanyPolicy::best(std::span<const CompanyMember> members, int
   return best_drafts;
 }
 
+/// Whether a step of so many rows or more could pay, if rows beyond those known cost nothing.
+bool CompanyPolicy::promising(std::span<const CompanyMember> members, int64_t rows) const {
+  auto tokens = static_cast<double>(members.size());
+  const double plain_rate = tokens / std::max(forward_.at(std::ssize(members)), 1e-9);
+  for (const CompanyMember& member : members) {
+    for (const double gain : gains(member)) {
+      tokens += gain;
+    }
+  }
+  const double cost = forward_.least(rows) + draft_.least(std::ssize(members));
+  return tokens / std::max(cost, 1e-9) > plain_rate;
+}
+
+/// A plan whose cost is worth knowing; empty: none is. From few drafts to many, so that dear rows
+/// are noticed early.
+std::vector<int> CompanyPolicy::look(std::span<const CompanyMember> members) {
+  const int64_t count = std::ssize(members);
+  for (const int drafts : kLookDrafts) {
+    std::vector<int> plan = everybody(members, drafts);
+    const int64_t rows = count + sum(plan);
+    int& tried = looks_[{count, drafts}];
+    if (forward_.knows(rows) || tried >= kLooks) {
+      continue;  // drafts may come out fewer than planned, so a look may teach another place
+    }
+    if (!promising(members, rows)) {
+      break;
+    }
+    ++tried;
+    return plan;
+  }
+  return {};
+}
+
 bool CompanyPolicy::probe_due(bool drafting) {
   if (drafting != drafted_ || distance_ == 0) {
     drafted_ = drafting;
-    distance_ = kFirstProbe;
+    distance_ = std::max(distance_, kFirstProbe);
     left_ = distance_;
   }
   if (--left_ > 0) {
@@ -143,34 +219,63 @@ bool CompanyPolicy::probe_due(bool drafting) {
 }
 
 std::vector<int> CompanyPolicy::plan(std::span<const CompanyMember> members, int64_t other_rows) {
-  std::vector<int> full = everything(members);
-  std::vector<int> plain(members.size(), 0);
-  const int64_t drafts = std::accumulate(full.begin(), full.end(), int64_t{0});
-  if (drafts == 0) {
-    return plain;
-  }
   const int64_t count = std::ssize(members);
-  if (other_rows == 0 && !forward_.knows(count)) {
+  std::vector<int> plain(members.size(), 0);
+  const bool unknown = other_rows == 0 && !forward_.knows(count);
+  if (unknown || purse_ms_ < 0.0 || sum(everybody(members, kMaxDrafts)) == 0) {
     return plain;
   }
-  // Drafts may come out fewer than planned, so a look may teach another place of the curve.
-  if (other_rows == 0 && !forward_.knows(count + drafts) && looks_[count] < kLooks) {
-    ++looks_[count];
-    return full;
+  if (other_rows == 0) {
+    if (std::vector<int> plan = look(members); !plan.empty()) {
+      return plan;
+    }
   }
   std::vector<int> chosen = best(members, other_rows);
   const bool drafting = chosen != plain;
   if (other_rows == 0 && probe_due(drafting)) {
-    return drafting ? plain : full;
+    if (!drafting) {
+      const size_t member = turn_++ % members.size();
+      plain[member] = members[member].most;
+    }
+    return plain;
   }
   return chosen;
 }
 
-void CompanyPolicy::observe(int64_t rows, double forward_ms, int64_t drafting, double draft_ms) {
-  forward_.observe(rows, forward_ms);
-  if (drafting > 0) {
-    draft_.observe(drafting, draft_ms);
+void CompanyPolicy::observe(const CompanyStep& step) {
+  forward_.observe(step.rows, step.forward_ms);
+  if (step.drafting > 0) {
+    draft_.observe(step.drafting, step.draft_ms);
   }
+  for (const DraftFate& fate : step.fates) {
+    for (int k = 0; k < std::min(fate.judged, kMaxDrafts); ++k) {
+      Record& place = places_[static_cast<size_t>(k)];
+      place.hits = place.hits * kPlaceMemory + (k < fate.accepted ? 1.0 : 0.0);
+      place.trials = place.trials * kPlaceMemory + 1.0;
+    }
+  }
+  account(step);
+}
+
+/// What the step cost beyond plain steps for its tokens comes out of the purse, or goes into it.
+void CompanyPolicy::account(const CompanyStep& step) {
+  const bool certain =
+      step.drafting == 0 && step.rows != step.sequences;  // a grammar's, no draft's
+  if (certain || !forward_.knows(step.sequences)) {
+    return;
+  }
+  const double plain_ms = forward_.at(step.sequences);
+  if (!std::exchange(purse_given_, true)) {
+    purse_ms_ = kFirstPurse * plain_ms;
+  }
+  const double ms = step.forward_ms + step.draft_ms;
+  purse_ms_ += kPurseShare * ms;
+  if (step.drafting > 0) {
+    const double tokens = static_cast<double>(step.tokens) / static_cast<double>(step.sequences);
+    purse_ms_ += tokens * plain_ms - ms;
+  }
+  // A debt has an end, too: a step that something else held up says nothing about drafting.
+  purse_ms_ = std::clamp(purse_ms_, -kMostPurse * plain_ms, kMostPurse * plain_ms);
 }
 
 }  // namespace octet

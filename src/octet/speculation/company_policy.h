@@ -2,14 +2,16 @@
 // are cheap while weights are what a step waits for and dear once arithmetic is, so with growing
 // company drafts give way, the least likely ones first, down to none. One sequence alone is the
 // business of block_policy.h, whose estimates of acceptance are used here. It changes when tokens
-// arrive, never which. Invariant: looks at other lengths get rarer each time they bring nothing, so
-// probing stays a small share of all steps.
+// arrive, never which. Invariant: what drafting has cost beyond plain steps for the same tokens is
+// kept in a purse, which a small share of all time fills; while it is empty nobody drafts. So,
+// whatever the estimates say, little is lost to plain steps.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "octet/speculation/block_policy.h"
@@ -23,6 +25,9 @@ class CostCurve {
   void observe(int64_t amount, double ms);
   bool knows(int64_t amount) const { return points_.contains(bucket(amount)); }
   double at(int64_t amount) const;
+  /// No more than it can be: what the most work up to it that was seen has cost. 0: nothing was
+  /// seen.
+  double least(int64_t amount) const;
 
  private:
   struct Point {
@@ -38,8 +43,25 @@ class CostCurve {
 
 /// One decoding sequence of the step to plan.
 struct CompanyMember {
-  const BlockPolicy* policy = nullptr;  // its acceptance; null: it is assumed to be average
+  const BlockPolicy* policy = nullptr;  // its acceptance; null: it is assumed to be as others are
   int most = 0;                         // drafts that it may verify
+};
+
+/// What became of one sequence's drafts.
+struct DraftFate {
+  int accepted = 0;
+  int judged = 0;  // drafts whose fate is known
+};
+
+/// A step of decoding sequences alone.
+struct CompanyStep {
+  int64_t sequences = 0;
+  int64_t rows = 0;      // of the target
+  int64_t drafting = 0;  // sequences that had drafts verified
+  int64_t tokens = 0;    // published
+  double forward_ms = 0.0;
+  double draft_ms = 0.0;
+  std::vector<DraftFate> fates;  // of those that drafted
 };
 
 class CompanyPolicy {
@@ -47,22 +69,31 @@ class CompanyPolicy {
   /// Drafts for each member. other_rows: rows of prompts in the same step.
   std::vector<int> plan(std::span<const CompanyMember> members, int64_t other_rows);
 
-  /// What a step of decoding sequences alone has cost: rows of the target, and how many sequences
-  /// drafted.
-  void observe(int64_t rows, double forward_ms, int64_t drafting, double draft_ms);
-
-  const CostCurve& forward_costs() const { return forward_; }
-  const CostCurve& draft_costs() const { return draft_; }
+  void observe(const CompanyStep& step);
 
  private:
-  std::vector<int> best(std::span<const CompanyMember> members, int64_t other_rows) const;
-  bool probe_due(bool drafting);
+  struct Record {
+    double hits = 0.0;
+    double trials = 0.0;
+  };
 
-  std::map<int64_t, int> looks_;  // full steps tried, by sequences
-  CostCurve forward_;             // by rows
-  CostCurve draft_;               // by sequences that draft
+  double expected(int place) const;
+  std::vector<double> gains(const CompanyMember& member) const;
+  std::vector<int> best(std::span<const CompanyMember> members, int64_t other_rows) const;
+  bool promising(std::span<const CompanyMember> members, int64_t rows) const;
+  std::vector<int> look(std::span<const CompanyMember> members);
+  bool probe_due(bool drafting);
+  void account(const CompanyStep& step);
+
+  CostCurve forward_;                             // by rows
+  CostCurve draft_;                               // by sequences that draft
+  std::array<Record, kMaxDrafts> places_{};       // how all drafts fared, by place in their block
+  std::map<std::pair<int64_t, int>, int> looks_;  // tried, by sequences and drafts of each
+  double purse_ms_ = 0.0;
+  bool purse_given_ = false;  // something to begin with
   int64_t distance_ = 0;
   int64_t left_ = 0;
+  size_t turn_ = 0;       // who drafts in the next probe
   bool drafted_ = false;  // the last plan had drafts
 };
 

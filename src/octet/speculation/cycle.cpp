@@ -303,8 +303,7 @@ SequenceStep Cycle::commit(Plan& plan) {
                 : sequence.policy->published(std::span(plan.verdict.tokens).first(added));
   }
   if (sequence.policy != nullptr && step.drafted > step.forced) {
-    // Behind a cut nobody knows.
-    const int judged = std::min(step.cut() ? step.published : step.accepted + 1, step.drafted);
+    const int judged = step.judged();
     sequence.policy->observe(step.drafted, std::min(step.accepted, judged), judged);
   }
   OCTET_CHECK(plan.logits_rows == 0 || sequence.unprocessed() == 1);

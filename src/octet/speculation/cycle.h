@@ -33,6 +33,11 @@ struct SequenceStep {
   /// The step was cut by an end, a limit or a cancellation: what it would have accepted beyond is
   /// unknown or unread.
   bool cut() const { return finish != FinishReason::kNone && published < accepted + 1; }
+  /// Drafts whose fate is known: up to the first wrong one, or to the cut.
+  int judged() const {
+    const int reached = cut() ? published : accepted + 1;
+    return reached < drafted ? reached : drafted;
+  }
 };
 
 struct StepTimes {
