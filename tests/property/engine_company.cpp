@@ -232,7 +232,7 @@ TEST(EngineLaws, CancelsLeaveTheOthersAlone) {
 /// Cancels a stream right after a step, on the worker's own thread, and counts steps.
 class CancelAfter : public EngineObserver {
  public:
-  explicit CancelAfter(int steps) : wanted_(steps) {}
+  explicit CancelAfter(int wanted) : wanted_(wanted) {}
   void on_step(const EngineStep& /*step*/) override {
     if (++steps == wanted_) {
       stream_.get_future().get()->cancel();

@@ -18,7 +18,7 @@ namespace octet::serve {
 namespace {
 
 const ServedModel& model() {
-  return model();
+  return test::served_model();
 }
 
 Json chat_body(const Json& more) {

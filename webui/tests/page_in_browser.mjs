@@ -102,6 +102,63 @@ try {
   const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   assert.notEqual(back, "rgb(247, 247, 245)", "dark is dark");
 
+  // A call is shown, wants a result, and the talk goes on with it.
+  const look_at = {
+    name: "look_at",
+    description: "Turn the head of the robot to a direction.",
+    parameters: {
+      type: "object",
+      properties: { direction: { type: "string", description: "Where to look.", enum: ["left", "right", "up", "down", "front"] } },
+      required: ["direction"],
+    },
+  };
+  await page.uncheck(".check:has-text('Thinking') input");
+  await page.check(".check:has-text('Drafting') input");
+  await page.fill(".field:has-text('System message') textarea", "You are Robi, an expressive tabletop companion robot.");
+  await page.fill(".field:has-text('Tools') textarea", JSON.stringify([{ type: "function", function: look_at }]));
+  await page.click("text=New talk");
+  await say(page, "Please look left.");
+  await page.waitForSelector(".tool");
+  await page.waitForSelector("button:has-text('Send the tools')");
+  assert.match(await page.locator(".tool").first().innerText(), /look_at[\s\S]*left/, "the call and its arguments");
+  await picture(page, "tools");
+  await page.locator(".tool input, .tool textarea").first().fill('{"ok": true}');
+  await page.click("button:has-text('Send the tools')");
+  await ended(page);
+  await page.waitForFunction(() => document.querySelectorAll(".assistant").length === 2);
+  await page.fill(".field:has-text('Tools') textarea", "");
+
+  // Stop ends a reply that would go on for long, here and in the server.
+  await page.route("**/v1/chat/completions", (route) =>
+    route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), ignore_eos: true, max_tokens: 6000 }) }),
+  );
+  await page.click("text=New talk");
+  await say(page, "Tell me a story about a fox.");
+  await page.click('button:text-is("Stop")');
+  await ended(page);
+  const at_rest = async () => (await (await fetch(`${address}/props`)).json()).requests.running === 0;
+  for (let i = 0; i < 100 && !(await at_rest()); ++i) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.ok(await at_rest(), "a stopped reply goes on in the server");
+  await page.unroute("**/v1/chat/completions");
+
+  const nameless = await page.evaluate(() =>
+    [...document.querySelectorAll("button, input, select, textarea")]
+      .filter((e) => !(e.labels?.length > 0 || e.ariaLabel || e.textContent.trim() || e.title))
+      .map((e) => e.outerHTML),
+  );
+  assert.deepEqual(nameless, [], "every control has a name");
+  await page.focus("body");
+  const reached = new Set();
+  for (let i = 0; i < 40; ++i) {
+    await page.keyboard.press("Tab");
+    reached.add(await page.evaluate(() => document.activeElement.tagName));
+  }
+  for (const tag of ["BUTTON", "TEXTAREA", "INPUT", "SELECT"]) {
+    assert.ok(reached.has(tag), `${tag} is reached by the keyboard alone`);
+  }
+
   await page.fill(".field:has-text('Longest reply') input", "many");
   await say(page, "Hello");
   assert.match(await page.locator(".talk > .problem").innerText(), /must be a number/, "a wrong setting is a sentence");

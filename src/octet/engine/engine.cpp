@@ -118,6 +118,7 @@ class Engine::Worker {
   std::optional<BlockPolicy> habits_;
   ReplyContext context_;
   CompanyPolicy company_;
+  bool planned_ = false;  // company_ decides about every draft of the step
   bool drafted_ = false;
   int64_t bytes_of_context_ = 0;  // of one text that fills the context
 
@@ -557,12 +558,14 @@ std::vector<Job*> Engine::Worker::plan() {
 
 void Engine::Worker::plan_drafts(const std::vector<Job*>& decoding, int64_t prompt_rows) {
   const bool alone = decoding.size() == 1 && prompt_rows == 0;
+  planned_ = true;
   std::vector<CompanyMember> members;
   std::vector<Sequence*> sequences;
   for (Job* job : decoding) {
     Sequence& sequence = job->run->sequence();
     sequence.planned_drafts = -1;
     if (sequence.policy == nullptr || alone) {
+      planned_ = false;
       continue;  // a fixed length, or the sequence's own policy
     }
     members.push_back({sequence.policy, std::min(sequence.draft_max, drafter_.max_drafts())});
@@ -657,6 +660,7 @@ void Engine::Worker::observe(const StepReport& report) {
   drafted_ = drafted_ || !company.fates.empty();
   const StepTimes& times = report.times;
   if (step.prompt_rows == 0) {
+    company.planned = planned_;
     company.sequences = step.decoding;
     company.drafting = std::ssize(company.fates);
     company.tokens = step.tokens;

@@ -261,7 +261,7 @@ void CompanyPolicy::observe(const CompanyStep& step) {
 void CompanyPolicy::account(const CompanyStep& step) {
   const bool certain =
       step.drafting == 0 && step.rows != step.sequences;  // a grammar's, no draft's
-  if (certain || !forward_.knows(step.sequences)) {
+  if (certain || !step.planned || !forward_.knows(step.sequences)) {
     return;
   }
   const double plain_ms = forward_.at(step.sequences);

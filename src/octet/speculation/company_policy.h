@@ -62,6 +62,7 @@ struct CompanyStep {
   double forward_ms = 0.0;
   double draft_ms = 0.0;
   std::vector<DraftFate> fates;  // of those that drafted
+  bool planned = true;           // false: some draft a fixed number, whatever it costs
 };
 
 class CompanyPolicy {
