@@ -31,6 +31,21 @@ function deepSchema(depth) {
 const context = (await (await get("/v1/models")).json()).data[0].max_model_len;
 
 await run({
+  // First of all, while nothing else begins as this talk does.
+  async "fifty turns, each paying for what is new"() {
+    const messages = [ROBOT];
+    let old = 0;
+    for (let turn = 0; turn < 50; ++turn) {
+      messages.push(user(`Turn ${turn}: ${["Hello!", "What is a river?", "Nod."][turn % 3]}`));
+      const { choices, usage } = await whole({ messages, max_tokens: 6, chat_template_kwargs: { enable_thinking: false } });
+      const cached = usage.prompt_tokens_details.cached_tokens;
+      assert.ok(cached >= old - 8, `turn ${turn}: ${cached} of the ${old} tokens before were there`);
+      old = usage.prompt_tokens;
+      messages.push({ role: "assistant", content: choices[0].message.content });
+    }
+    assert.ok(old > context / 3, "the talk outgrows every window");
+  },
+
   async "sources that are nested, endless or wrong are refused"() {
     const bad = {
       regex_groups: { regex: nested(60000, "(", ")") },
@@ -276,20 +291,6 @@ await run({
     assert.ok(free.timings.draft_n > 0 && free.timings.draft_n_accepted > 0, JSON.stringify(free.timings));
     const plain = await whole({ ...request, speculative: { enabled: false } });
     assert.equal(plain.choices[0].message.content, drafted.choices[0].message.content);
-  },
-
-  async "fifty turns, each paying for what is new"() {
-    const messages = [ROBOT];
-    let old = 0;
-    for (let turn = 0; turn < 50; ++turn) {
-      messages.push(user(`Turn ${turn}: ${["Hello!", "What is a river?", "Nod."][turn % 3]}`));
-      const { choices, usage } = await whole({ messages, max_tokens: 6, chat_template_kwargs: { enable_thinking: false } });
-      const cached = usage.prompt_tokens_details.cached_tokens;
-      assert.ok(cached >= old - 8, `turn ${turn}: ${cached} of the ${old} tokens before were there`);
-      old = usage.prompt_tokens;
-      messages.push({ role: "assistant", content: choices[0].message.content });
-    }
-    assert.ok(old > context / 3, "the talk outgrows every window");
   },
 
   async "long, short, long again on the same texts"() {

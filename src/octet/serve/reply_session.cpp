@@ -68,7 +68,9 @@ class ReplySession::Choice {
     drafted_ = token.drafted;
     const bool before = !watched_;
     watched_ = ++seen_ > request_.generate.min_tokens;
-    begun_ = before && watched_ && reader_ && reader_->inside_character();
+    if (before && watched_ && reader_) {
+      begun_ = reader_->inside_character();  // until that character has come
+    }
     if (!reader_) {
       speak(token.text);
       return;
@@ -248,7 +250,7 @@ class ReplySession::Choice {
   int64_t seen_ = 0;        // tokens
   bool drafted_ = false;    // the token being read
   bool watched_ = false;    // likewise: stop strings count from there on
-  bool begun_ = false;      // what it brings begins with a character that began before
+  bool begun_ = false;      // the next character of speech began before that
   bool cut_ = false;
 };
 
