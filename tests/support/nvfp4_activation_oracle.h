@@ -43,7 +43,7 @@ inline double nearest_e4m3(float value) {
   return best;
 }
 
-/// One row in W4A4, its input scale included: formats.md 6.4 with reciprocals in float32.
+/// One row in W4A4, its input scale included, as servers round it, with reciprocals in float32.
 inline std::vector<double> oracle_w4a4_row(const float* row, int64_t cols, float input_scale) {
   std::vector<double> values;
   const float inverse = 1.0F / input_scale;
