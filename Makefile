@@ -1,7 +1,7 @@
 # Shortcuts; everything real is in CMakePresets.json and scripts/. `make demo` and `make test` are all a newcomer needs.
 JOBS ?= $(shell nproc)
 
-.PHONY: demo build webui test dev tsan fuzz aarch64 lint format check-format clean
+.PHONY: demo build train webui test dev tsan fuzz aarch64 lint format check-format clean
 
 demo: ## build Release and let the shipped pair speak
 	scripts/install_packages.sh build
@@ -13,11 +13,16 @@ build: ## Release, with the test binaries
 	cmake --preset release -DOCTET_BUILD_TESTS=ON
 	cmake --build --preset release -j $(JOBS)
 
+train: ## octet-train, which needs libtorch
+	scripts/install_packages.sh build train
+	cmake --preset release -DOCTET_BUILD_TRAIN=ON
+	cmake --build --preset release --target octet-train -j $(JOBS)
+
 webui: ## the page of `octet serve` (needs npm); the next build puts it into octet
 	cd webui && npm ci --no-audit --no-fund --loglevel=error && npm run build --silent
 
 test: ## the whole suite
-	scripts/install_packages.sh build test
+	scripts/install_packages.sh build test train
 	scripts/run_tests.sh
 
 dev: ## AddressSanitizer and UndefinedBehaviorSanitizer

@@ -1,10 +1,10 @@
 # octet_module(<name> [DEPENDS <module>...] [LIBRARIES <target>...])
 # A folder of src/octet is a module and a static library octet::<name>; every .cpp directly in the
-# folder and below belongs to it, except kernels/cpu/isa and tensor/isa (see octet_isa.cmake) and the program's main.cpp.
+# folder and below belongs to it, except kernels/cpu/isa and tensor/isa (see octet_isa.cmake) and the programs' main.cpp.
 function(octet_module name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/(kernels/cpu|tensor)/isa/[^/]+/[^/]+$|/cli/main.cpp$")
+  list(FILTER sources EXCLUDE REGEX "/(kernels/cpu|tensor)/isa/[^/]+/[^/]+$|/(cli|train)/main.cpp$")
   list(TRANSFORM ARG_DEPENDS PREPEND octet::)
   if(sources)
     add_library(octet_${name} STATIC ${sources})

@@ -24,6 +24,10 @@ run_ctest() { # PRESET [CTEST OPTION...]
   ctest --test-dir "build/$preset" --output-on-failure -j "$jobs" --no-tests=error "$@"
 }
 
+train_option() { # octet-train is built where libtorch is
+  find /usr/lib /usr/local/lib -name TorchConfig.cmake -print -quit 2>/dev/null | grep -q . && echo ON || echo OFF
+}
+
 differential_packages() { # what npm installed last is remembered in build/
   command -v npm >/dev/null || return 0
   local folder=tests/differential
@@ -58,7 +62,7 @@ stage() {
     release)
       differential_packages
       web_page
-      build release all -DOCTET_BUILD_TESTS=ON
+      build release all -DOCTET_BUILD_TESTS=ON -DOCTET_BUILD_TRAIN="$(train_option)"
       OCTET_TEST_COMPLETE=1 run_ctest release
       ;;
     dev)

@@ -1,0 +1,35 @@
+// The loss of states that a head scores: weighted cross entropy against labels or against a
+// teacher's distribution. Logits are never kept: the gradients are formed while the loss is, a few
+// hundred rows at a time. The head trains where its weight wants a gradient. Not for what makes the
+// states. Invariant: everything is a sum over rows, so that parts of a batch add up.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "octet/train/operations.h"
+#include "octet/train/tensor.h"
+
+namespace octet::train {
+
+struct HeadLossRows {
+  Tensor labels;   // [rows], int64
+  Tensor weights;  // [rows], the states' type; 0: the row does not count
+  Tensor teacher;  // [rows, vocabulary] logits with soft cap; undefined: the labels teach
+};
+
+struct OutputHead {
+  Tensor weight;         // [vocabulary, hidden]
+  double softcap = 0.0;  // of the logits, as where probabilities are used; 0: none
+  Precision precision = Precision::kFull;
+};
+
+struct HeadLoss {
+  Tensor loss;  // scalar: sum over rows of weight * cross entropy
+  Tensor hits;  // [rows], bool: the largest logit is the label's
+};
+
+/// states [rows, hidden].
+HeadLoss head_loss(const Tensor& states, const OutputHead& head, const HeadLossRows& rows);
+
+}  // namespace octet::train
