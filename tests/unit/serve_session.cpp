@@ -45,8 +45,10 @@ class FakeExchange final : public HttpExchange {
   void on_gone(std::function<void()> call) override { gone = std::move(call); }
   void post(std::function<void()> call) override {
     const std::lock_guard lock(mutex_);
-    calls_.push_back(std::move(call));
-    wake_.notify_one();
+    if (!deaf_) {
+      calls_.push_back(std::move(call));
+      wake_.notify_one();
+    }
   }
 
   /// Runs what is posted until the answer is complete.
@@ -63,6 +65,14 @@ class FakeExchange final : public HttpExchange {
     }
   }
 
+  /// Calls that wait, and later ones, would keep their session, which keeps this exchange.
+  void drop_calls() {
+    std::deque<std::function<void()>> dropped;
+    const std::lock_guard lock(mutex_);
+    deaf_ = true;
+    dropped.swap(calls_);
+  }
+
   std::function<void(const FakeExchange& self, int count)> on_write;
   std::function<void()> gone;
   HttpReply whole;
@@ -72,6 +82,7 @@ class FakeExchange final : public HttpExchange {
  private:
   int writes_ = 0;
   bool over_ = false;
+  bool deaf_ = false;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> calls_;
@@ -134,6 +145,7 @@ Served serve(
   } catch (const std::runtime_error&) {
     served.broke_off = true;
   }
+  served.exchange->drop_calls();
   return served;
 }
 
