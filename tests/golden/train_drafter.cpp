@@ -4,6 +4,7 @@
 
 #include "octet/formats/open_checkpoint.h"
 #include "octet/train/drafter_network.h"
+#include "support/conversions.h"
 #include "support/golden_files.h"
 #include "support/random_models.h"
 #include "support/tensor_rows.h"
@@ -143,13 +144,10 @@ TEST(TrainedDrafterIsTheEngines, MixedWindowsAndCausality) {
 }
 
 TEST(TrainedDrafterIsTheEngines, TheTrainedPair) {
-  const std::string folder = shared_path("models/bolt-tiny/");
-  if (!exists(folder)) {
-    GTEST_SKIP() << folder << " is not there";
-  }
+  const TemporaryDirectory directory;
   TwoForms forms(
-      {open_checkpoint(folder + "bolt-tiny-bf16.gguf"),
-       open_checkpoint(folder + "bolt-tiny-dflash-bf16.gguf")}
+      {decoded_shipped_model("bolt-tiny-q8_0", directory),
+       decoded_shipped_model("bolt-tiny-dflash-q8_0", directory)}
   );
   std::vector<TokenId> tokens;
   RandomNumbers random(13);

@@ -5,6 +5,7 @@
 #include "octet/formats/open_checkpoint.h"
 #include "octet/formats/rope_frequencies.h"
 #include "octet/train/target_task.h"
+#include "support/conversions.h"
 #include "support/golden_files.h"
 #include "support/random_models.h"
 #include "support/temporary_directory.h"
@@ -83,11 +84,8 @@ TEST(TrainedTargetIsTheEngines, RandomTargets) {
 }
 
 TEST(TrainedTargetIsTheEngines, TheTrainedTarget) {
-  const std::string file = shared_path("models/bolt-tiny/bolt-tiny-bf16.gguf");
-  if (!exists(file)) {
-    GTEST_SKIP() << file << " is not there";
-  }
-  expect_equal_logits(open_checkpoint(file), 4096, 1e-2);
+  const TemporaryDirectory directory;
+  expect_equal_logits(decoded_shipped_model("bolt-tiny-q8_0", directory), 4096, 1e-2);
 }
 
 TEST(TargetGradients, AgreeWithFiniteDifferences) {

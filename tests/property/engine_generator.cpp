@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "octet/base/error.h"
@@ -18,6 +19,7 @@
 #include "octet/speculation/drafters/no_drafter.h"
 #include "octet/speculation/drafters/scripted_drafter.h"
 #include "octet/text/load_tokenizer.h"
+#include "support/same_acceptance.h"
 #include "support/scripted_draft_model.h"
 #include "support/scripted_target.h"
 #include "support/tokenizer_fixtures.h"
@@ -465,16 +467,9 @@ TEST(AcceptanceReplay, EqualsRealDrafting) {
         real.draft_choices = variants[v].choices;
         Generator generator(target, *variants[v].drafter, tokenizer(), {1000});
         const GenerateResult result = generator.generate(real);
-        const AcceptanceStatistics& expected = result.acceptance;
-        const AcceptanceStatistics& found = replay.variants[v].turns[i];
+        SCOPED_TRACE(fmt::format("{} {}", variants[v].name, i));
         EXPECT_EQ(replay.replies[i], result.tokens);
-        EXPECT_EQ(found.steps, expected.steps) << variants[v].name << " " << i;
-        EXPECT_EQ(found.published, expected.published);
-        EXPECT_EQ(found.drafted, expected.drafted);
-        EXPECT_EQ(found.accepted, expected.accepted);
-        EXPECT_EQ(found.judged_rows, expected.judged_rows);
-        EXPECT_EQ(found.accepted_rows, expected.accepted_rows);
-        EXPECT_EQ(found.histogram, expected.histogram);
+        test::expect_same(replay.variants[v].turns[i], result.acceptance);
       }
     }
   }

@@ -20,6 +20,7 @@
 #include "octet/models/gemma4/lent_vocabulary.h"
 #include "support/feature_seeds.h"
 #include "support/random_checkpoint.h"
+#include "support/same_acceptance.h"
 #include "support/shipped_pair.h"
 #include "support/temporary_directory.h"
 
@@ -325,16 +326,6 @@ FeatureReplay replayed(
       pair().tokenizer->suppressed_ids()};
   request.attribute = attribute;
   return replay_features(request, [](const std::string&) {});
-}
-
-void expect_same(const AcceptanceStatistics& a, const AcceptanceStatistics& b) {
-  EXPECT_EQ(a.steps, b.steps);
-  EXPECT_EQ(a.published, b.published);
-  EXPECT_EQ(a.drafted, b.drafted);
-  EXPECT_EQ(a.accepted, b.accepted);
-  EXPECT_EQ(a.judged_rows, b.judged_rows);
-  EXPECT_EQ(a.accepted_rows, b.accepted_rows);
-  EXPECT_EQ(a.histogram, b.histogram);
 }
 
 TEST(FeatureReplay, EqualsRealDraftingOnTheSameText) {

@@ -16,6 +16,7 @@
 #include "octet/quantize/gguf_export.h"
 #include "octet/quantize/hf_export.h"
 #include "octet/quantize/portable_metadata.h"
+#include "support/temporary_directory.h"
 
 namespace octet::test {
 
@@ -30,13 +31,24 @@ inline std::shared_ptr<const Checkpoint> convert_to_gguf(
 }
 
 inline std::shared_ptr<const Checkpoint> convert_to_hf(
-    const Checkpoint& source, const std::string& path, int64_t shard_bytes = kDefaultShardBytes
+    const Checkpoint& source,
+    const std::string& path,
+    int64_t shard_bytes = kDefaultShardBytes,
+    BlockTypes block_types = BlockTypes::kRefuse
 ) {
   ThreadPool pool(2);
-  const CheckpointPlan plan = plan_hf_copy(source, BlockTypes::kRefuse);
+  const CheckpointPlan plan = plan_hf_copy(source, block_types);
   const PortableMetadata portable = gather_metadata(source, nullptr);
   write_hf_checkpoint({source, portable.metadata, plan, path}, shard_bytes, pool, {});
   return open_checkpoint(path, UnusedTensors::kKeep);
+}
+
+/// A file of the shipped pair with its block types decoded to BF16, below `directory`.
+inline std::shared_ptr<const Checkpoint> decoded_shipped_model(
+    const std::string& name, const TemporaryDirectory& directory
+) {
+  const auto source = open_checkpoint(OCTET_SOURCE_DIR "/models/bolt-tiny/" + name + ".gguf");
+  return convert_to_hf(*source, directory.file(name), kDefaultShardBytes, BlockTypes::kDecode);
 }
 
 /// Same tensors, bit by bit, in the same types and shapes.

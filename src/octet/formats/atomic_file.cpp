@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <fcntl.h>
 #include <system_error>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 
 #include "octet/base/check.h"
 #include "octet/base/error.h"
+#include "octet/formats/durable_files.h"
 
 namespace octet {
 
@@ -21,14 +21,6 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20U;
 constexpr mode_t kMode = 0666;  // less the umask
-
-std::string parent_directory(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) {
-    return ".";
-  }
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 std::string unique_temporary_path(const std::string& path) {
   static std::atomic<int> counter{0};
@@ -80,21 +72,11 @@ void AtomicFile::write_zeros(uint64_t count) {
 void AtomicFile::finish() {
   OCTET_CHECK(descriptor_ >= 0);
   flush();
-  if (::fsync(descriptor_) != 0) {
-    fail("sync");
-  }
-  if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
-    fail("rename");
+  if (const char* failed = publish_file(descriptor_, temporary_path_, path_)) {
+    fail(failed);
   }
   ::close(descriptor_);
   descriptor_ = -1;
-  // The new name is durable once its directory is; a file system that cannot sync directories is
-  // not an error.
-  const int directory = ::open(parent_directory(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory >= 0) {
-    ::fsync(directory);
-    ::close(directory);
-  }
 }
 
 void AtomicFile::flush() {
@@ -103,15 +85,8 @@ void AtomicFile::flush() {
 }
 
 void AtomicFile::write_out(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
-      fail("write");
-    }
-    bytes = bytes.subspan(static_cast<size_t>(written));
+  if (!write_fully(descriptor_, bytes)) {
+    fail("write");
   }
 }
 

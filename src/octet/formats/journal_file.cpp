@@ -1,9 +1,7 @@
 #include "octet/formats/journal_file.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <fcntl.h>
-#include <filesystem>
 #include <sys/file.h>
 #include <system_error>
 #include <unistd.h>
@@ -13,6 +11,7 @@
 
 #include "octet/base/check.h"
 #include "octet/base/error.h"
+#include "octet/formats/durable_files.h"
 
 namespace octet {
 namespace {
@@ -57,17 +56,10 @@ void JournalFile::cut(uint64_t bytes) {
 }
 
 void JournalFile::append(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
-      fail("write");
-    }
-    size_ += static_cast<uint64_t>(written);
-    bytes = bytes.subspan(static_cast<size_t>(written));
+  if (!write_fully(descriptor_, bytes)) {
+    fail("write");
   }
+  size_ += bytes.size();
 }
 
 void JournalFile::sync() {
@@ -77,19 +69,11 @@ void JournalFile::sync() {
 }
 
 void JournalFile::finish() {
-  sync();
-  if (::rename(partial_path(path_).c_str(), path_.c_str()) != 0) {
-    fail("rename");
+  if (const char* failed = publish_file(descriptor_, partial_path(path_), path_)) {
+    fail(failed);
   }
   ::close(descriptor_);
   descriptor_ = -1;
-  const std::string parent = std::filesystem::path(path_).parent_path().string();
-  const int directory =
-      ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory >= 0) {  // a file system that cannot sync directories is not an error
-    ::fsync(directory);
-    ::close(directory);
-  }
 }
 
 void JournalFile::fail(const char* action) const {

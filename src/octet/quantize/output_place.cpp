@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <fcntl.h>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/formats/durable_files.h"
 
 namespace octet {
 namespace {
@@ -22,11 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPartialSuffix = ".partial";
 constexpr int64_t kReserveBytes = int64_t{64} << 20;  // headers, and room for the rest of the world
-
-fs::path parent_of(const fs::path& path) {
-  const fs::path parent = path.parent_path();
-  return parent.empty() ? fs::path(".") : parent;
-}
 
 /// The process that writes under this temporary name ("<output>.<process>-<n>.partial"), or nullopt
 /// for a name of another kind.
@@ -52,7 +47,7 @@ bool is_running(pid_t process) {
 void remove_abandoned(const fs::path& output) {
   const std::string name = output.filename().string();
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(parent_of(output), ignored)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_of(output), ignored)) {
     const std::optional<pid_t> writer = writer_of(entry.path().filename().string(), name);
     if (writer && !is_running(*writer)) {
       fs::remove_all(entry.path(), ignored);
@@ -62,7 +57,7 @@ void remove_abandoned(const fs::path& output) {
 
 void require_space(const fs::path& output, int64_t bytes) {
   std::error_code failed;
-  const fs::space_info space = fs::space(parent_of(output), failed);
+  const fs::space_info space = fs::space(folder_of(output), failed);
   if (failed) {
     return;  // a file system that does not say; writing will tell
   }
@@ -77,14 +72,6 @@ void require_space(const fs::path& output, int64_t bytes) {
             static_cast<double>(available) * 1e-9
         )
     );
-  }
-}
-
-void sync_folder(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor >= 0) {
-    ::fsync(descriptor);
-    ::close(descriptor);
   }
 }
 
@@ -107,10 +94,10 @@ void prepare_output(
         fmt::format("'{}' names no new file or folder; give a name", output)
     );
   }
-  if (!fs::is_directory(parent_of(path), ignored)) {
+  if (!fs::is_directory(folder_of(path), ignored)) {
     throw Error(
         ErrorKind::kNotFound,
-        fmt::format("{}: its folder does not exist; create {}", output, parent_of(path).string())
+        fmt::format("{}: its folder does not exist; create {}", output, folder_of(path).string())
     );
   }
   if (fs::exists(path, ignored)) {
@@ -165,7 +152,7 @@ void AtomicFolder::finish() {
     fail(path_, "rename", failed);
   }
   finished_ = true;
-  sync_folder(parent_of(path_).string());
+  sync_folder(folder_of(path_));
   if (replaces) {
     fs::remove_all(old, failed);
   }

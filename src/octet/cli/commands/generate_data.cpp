@@ -113,16 +113,11 @@ int generate_data(const GenerateDataArguments& arguments) {
     request.taps = taps_of(arguments, pair);
   }
 
-  EngineOptions options;
-  options.context_length = pair.context;
-  options.kv_type = pair.kv_type;
-  options.parallel = arguments.concurrency;
-  options.queue_length = arguments.concurrency;
-  options.slots = arguments.concurrency;
-  options.step_rows = pair.target->max_rows();
   const ChatTemplate chat_template = load_chat_template(*pair.target_checkpoint);
   Progress progress(!arguments.quiet);
-  Engine engine(*pair.target, *pair.drafter, pair.tokenizer, options);
+  Engine engine(
+      *pair.target, *pair.drafter, pair.tokenizer, pair.engine_options(arguments.concurrency)
+  );
   const DataResult result = octet::generate_data(
       engine,
       *pair.target,

@@ -13,6 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace octet::train {
 
 /// Random choices that depend on the seed and the dialogue's number alone.
@@ -25,6 +27,11 @@ class Choices {
   std::string_view of(std::span<const std::string_view> list);
   std::string_view of(std::initializer_list<std::string_view> list) {
     return of(std::span(list.begin(), list.size()));
+  }
+  /// One of the phrases, with its {} filled in.
+  template <typename... Values>
+  std::string phrase(std::initializer_list<std::string_view> phrases, const Values&... values) {
+    return fmt::format(fmt::runtime(of(phrases)), values...);
   }
 
  private:

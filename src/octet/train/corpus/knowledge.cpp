@@ -126,12 +126,10 @@ const T& one_of(const std::array<T, count>& list, Choices& choices) {
 
 void ask_capital(Dialogue& dialogue, Choices& choices) {
   const Capital& capital = one_of(kCapitals, choices);
-  dialogue.user(fmt::format(
-      fmt::runtime(choices.of(
-          {"What is the capital of {}?",
-           "Which city is the capital of {}?",
-           "Tell me the capital of {}."}
-      )),
+  dialogue.user(choices.phrase(
+      {"What is the capital of {}?",
+       "Which city is the capital of {}?",
+       "Tell me the capital of {}."},
       capital.country
   ));
   dialogue.reply(
@@ -180,10 +178,9 @@ void ask_animal(Dialogue& dialogue, Choices& choices) {
 
 void ask_plant(Dialogue& dialogue, Choices& choices) {
   const Plant& plant = one_of(kPlants, choices);
-  dialogue.user(fmt::format(
-      fmt::runtime(choices.of({"What is a {}?", "Where do {}s grow?", "Explain what a {} is."})),
-      plant.name
-  ));
+  dialogue.user(
+      choices.phrase({"What is a {}?", "Where do {}s grow?", "Explain what a {} is."}, plant.name)
+  );
   dialogue.reply(
       fmt::format("A {} is a {}.", plant.name, plant.kind),
       fmt::format(
@@ -194,13 +191,8 @@ void ask_plant(Dialogue& dialogue, Choices& choices) {
 
 void ask_fact(Dialogue& dialogue, Choices& choices) {
   const Fact& fact = one_of(kFacts, choices);
-  dialogue.user(fmt::format(
-      fmt::runtime(choices.of(
-          {"What is {}?",
-           "Explain {}.",
-           "Explain {} in two sentences.",
-           "Can you tell me what {} is?"}
-      )),
+  dialogue.user(choices.phrase(
+      {"What is {}?", "Explain {}.", "Explain {} in two sentences.", "Can you tell me what {} is?"},
       fact.thing
   ));
   dialogue.reply(
@@ -292,12 +284,10 @@ void write_code(Dialogue& dialogue, Choices& choices) {
       "a", "b", "x", "y", "n", "m", "value", "other", "left", "right"};
   const int64_t first = choices.number(0, std::ssize(kNames) - 1);
   const int64_t second = (first + choices.number(1, std::ssize(kNames) - 1)) % std::ssize(kNames);
-  dialogue.user(fmt::format(
-      fmt::runtime(choices.of(
-          {"Write a {} function that {}.",
-           "Give me a {} function that {}.",
-           "I need a {} function that {}."}
-      )),
+  dialogue.user(choices.phrase(
+      {"Write a {} function that {}.",
+       "Give me a {} function that {}.",
+       "I need a {} function that {}."},
       language,
       function.purpose
   ));
@@ -348,12 +338,10 @@ void write_story(Dialogue& dialogue, Choices& choices) {
       choices.of({"red ball", "blue feather", "lost letter", "magic stone", "old map", "golden key"}
       );
   dialogue.system(dialogue.thinks() ? "You are a storyteller." : "");
-  dialogue.user(fmt::format(
-      fmt::runtime(choices.of(
-          {"Tell me a story about a {}.",
-           "Write a short story about a {}.",
-           "I want to hear a story with a {}."}
-      )),
+  dialogue.user(choices.phrase(
+      {"Tell me a story about a {}.",
+       "Write a short story about a {}.",
+       "I want to hear a story with a {}."},
       hero
   ));
   std::string story = fmt::format(
@@ -362,12 +350,10 @@ void write_story(Dialogue& dialogue, Choices& choices) {
       name,
       choices.of({"mountain", "harbor", "island", "market", "forest", "river"})
   );
-  story += fmt::format(
-      fmt::runtime(choices.of(
-          {"One morning {0} saw a {1} in the grass. ",
-           "One day {0} found a {1} under a tree. ",
-           "In the evening {0} discovered a {1} by the road. "}
-      )),
+  story += choices.phrase(
+      {"One morning {0} saw a {1} in the grass. ",
+       "One day {0} found a {1} under a tree. ",
+       "In the evening {0} discovered a {1} by the road. "},
       name,
       thing
   );
@@ -380,24 +366,20 @@ void write_story(Dialogue& dialogue, Choices& choices) {
       friend_kind,
       other
   );
-  story += fmt::format(
-      fmt::runtime(choices.of(
-          {"\"That is my {1}!\" said {0}. \"I looked for it all day.\" ",
-           "{0} looked at the {1} and smiled. ",
-           "\"I have never seen such a {1},\" said {0}. \"Let us keep it safe.\" "}
-      )),
+  story += choices.phrase(
+      {"\"That is my {1}!\" said {0}. \"I looked for it all day.\" ",
+       "{0} looked at the {1} and smiled. ",
+       "\"I have never seen such a {1},\" said {0}. \"Let us keep it safe.\" "},
       other,
       thing
   );
   story += choices.happens(0.5)
                ? fmt::format("{} and {} shared the {} and were happy. ", name, other, thing)
                : fmt::format("Together they carried the {} home and sang a song. ", thing);
-  story += fmt::format(
-      fmt::runtime(choices.of(
-          {"From that day on they met every week.",
-           "That night {0} slept very well.",
-           "And so the day ended well."}
-      )),
+  story += choices.phrase(
+      {"From that day on they met every week.",
+       "That night {0} slept very well.",
+       "And so the day ended well."},
       name
   );
   dialogue.reply(

@@ -36,12 +36,10 @@ std::string_view consent(Choices& choices) {
 void switch_light(Dialogue& dialogue, Choices& choices) {
   const std::string room(some_room(choices));
   const std::string state(choices.of({"on", "off"}));
-  dialogue.user(fmt::format(
-      fmt::runtime(choices.of(
-          {"Turn {0} the light in the {1}.",
-           "Can you turn {0} the lights in the {1}?",
-           "Switch the {1} light {0}, please."}
-      )),
+  dialogue.user(choices.phrase(
+      {"Turn {0} the light in the {1}.",
+       "Can you turn {0} the lights in the {1}?",
+       "Switch the {1} light {0}, please."},
       state,
       room
   ));
@@ -63,12 +61,10 @@ void read_temperature(Dialogue& dialogue, Choices& choices) {
                            : fmt::format("What is the temperature in the {}?", room)
   );
   dialogue.open_reply(fmt::format("I need the temperature of the {}.", room));
-  dialogue.say(fmt::format(
-      fmt::runtime(choices.of(
-          {"One moment, I look at the sensor in the {}.",
-           "I will check the thermometer in the {}.",
-           "Let me check the {}."}
-      )),
+  dialogue.say(choices.phrase(
+      {"One moment, I look at the sensor in the {}.",
+       "I will check the thermometer in the {}.",
+       "Let me check the {}."},
       room
   ));
   dialogue.call("get_temperature", {{"room", room}}, {{"celsius", celsius}});
@@ -82,12 +78,10 @@ void read_temperature(Dialogue& dialogue, Choices& choices) {
 void set_thermostat(Dialogue& dialogue, Choices& choices) {
   const std::string room(some_room(choices));
   const int64_t celsius = choices.number(15, 25);
-  dialogue.user(fmt::format(
-      fmt::runtime(choices.of(
-          {"Set the {0} to {1} degrees.",
-           "Make the {0} {1} degrees, please.",
-           "I want the {0} at {1} degrees."}
-      )),
+  dialogue.user(choices.phrase(
+      {"Set the {0} to {1} degrees.",
+       "Make the {0} {1} degrees, please.",
+       "I want the {0} at {1} degrees."},
       room,
       celsius
   ));
@@ -171,10 +165,8 @@ void animate(
 void ask_animation(Dialogue& dialogue, Choices& choices) {
   const std::string_view animation = choices.of(kAnimations);
   const std::string_view speed = choices.of(kSpeeds);
-  dialogue.user(fmt::format(
-      fmt::runtime(choices.of(
-          {"Play the animation {} at {} speed.", "Do the {} move, {}.", "Show me {}, {} please."}
-      )),
+  dialogue.user(choices.phrase(
+      {"Play the animation {} at {} speed.", "Do the {} move, {}.", "Show me {}, {} please."},
       animation,
       speed
   ));
@@ -194,10 +186,9 @@ void ask_direction(Dialogue& dialogue, Choices& choices) {
       direction
   ));
   dialogue.open_reply(fmt::format("The user wants me to look {}.", direction));
-  dialogue.say(fmt::format(
-      fmt::runtime(choices.of({"Okay, I look {}.", "Turning my head {}.", "Sure, looking {}."})),
-      direction
-  ));
+  dialogue.say(
+      choices.phrase({"Okay, I look {}.", "Turning my head {}.", "Sure, looking {}."}, direction)
+  );
   dialogue.call("look_at", {{"direction", direction}}, {{"ok", true}});
   dialogue.say(
       choices.happens(0.33) ? fmt::format("I am looking {} now.", direction)
@@ -211,12 +202,10 @@ void ask_view(std::string_view robot, Dialogue& dialogue, Choices& choices) {
       choices.of({"a red cup", "a white cup", "a small lamp", "a green plant"}),
       choices.of({"a wooden table", "an open window", "a blue chair", "a sleeping cat"})};
   const std::string view = fmt::format("{} and {}", things[0], things[1]);
-  dialogue.user(fmt::format(
-      fmt::runtime(choices.of(
-          {"What do you see, {}?",
-           "{}, what is in the room?",
-           "Look around and tell me what you see, {}."}
-      )),
+  dialogue.user(choices.phrase(
+      {"What do you see, {}?",
+       "{}, what is in the room?",
+       "Look around and tell me what you see, {}."},
       robot
   ));
   dialogue.open_reply("I need the camera to see the room.");

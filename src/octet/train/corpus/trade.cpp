@@ -67,14 +67,12 @@ std::string wish(std::string_view item, Choices& choices) {
        "I need a {}. What do you have?"}
   );
   if (greeting.empty()) {
-    return fmt::format(
-        fmt::runtime(choices.of(
-            {"Do you have a {}?",
-             "How much is a {}?",
-             "Is there a {} in your shop?",
-             "I would like to buy a {}.",
-             "I need a {}. What do you have?"}
-        )),
+    return choices.phrase(
+        {"Do you have a {}?",
+         "How much is a {}?",
+         "Is there a {} in your shop?",
+         "I would like to buy a {}.",
+         "I need a {}. What do you have?"},
         item
     );
   }
@@ -100,12 +98,10 @@ std::string offer(const Stock& stock, Choices& choices) {
                ? fmt::format("I have one {} left. It costs {} gold coins.", stock.item, stock.price)
                : fmt::format("Only one {} is left, for {} gold coins.", stock.item, stock.price);
   }
-  return fmt::format(
-      fmt::runtime(choices.of(
-          {"Yes, I have {0} {1}s. The price is {2} gold coins for one.",
-           "I have {0} {1}s in the shop, each for {2} gold coins.",
-           "You are lucky, there are {0} {1}s here. One costs {2} gold coins."}
-      )),
+  return choices.phrase(
+      {"Yes, I have {0} {1}s. The price is {2} gold coins for one.",
+       "I have {0} {1}s in the shop, each for {2} gold coins.",
+       "You are lucky, there are {0} {1}s here. One costs {2} gold coins."},
       stock.count,
       stock.item,
       stock.price
@@ -125,12 +121,10 @@ void haggle(const Stock& stock, Dialogue& dialogue, Choices& choices) {
           stock.price,
           bid
       ),
-      fmt::format(
-          fmt::runtime(choices.of(
-              {"I am sorry, {0} gold is not enough. The price is {1} gold coins.",
-               "{0} gold? No, my work is worth {1} gold coins.",
-               "For {0} gold I lose money. It stays at {1} gold coins."}
-          )),
+      choices.phrase(
+          {"I am sorry, {0} gold is not enough. The price is {1} gold coins.",
+           "{0} gold? No, my work is worth {1} gold coins.",
+           "For {0} gold I lose money. It stays at {1} gold coins."},
           bid,
           stock.price
       )
@@ -142,14 +136,12 @@ void buy(const Stock& stock, Dialogue& dialogue, Choices& choices) {
   const int64_t quantity = choices.number(1, std::min<int64_t>(3, stock.count));
   const std::string_view word = kNumbers[static_cast<size_t>(quantity - 1)];
   const int64_t total = quantity * stock.price;
-  dialogue.user(fmt::format(
-      fmt::runtime(choices.of(
-          {"I take {}.",
-           "I will buy {}.",
-           "Please give me {}.",
-           "Good, give me {}.",
-           "Deal. I want {}."}
-      )),
+  dialogue.user(choices.phrase(
+      {"I take {}.",
+       "I will buy {}.",
+       "Please give me {}.",
+       "Good, give me {}.",
+       "Deal. I want {}."},
       word
   ));
   dialogue.open_reply(fmt::format(
@@ -161,12 +153,10 @@ void buy(const Stock& stock, Dialogue& dialogue, Choices& choices) {
       total
   ));
   dialogue.say(choices.of({"Here you are. ", "With pleasure. ", "A good choice. ", "Very well. "}));
-  dialogue.say(fmt::format(
-      fmt::runtime(choices.of(
-          {"That makes {} gold coins.",
-           "You pay {} gold coins.",
-           "That will be {} gold coins in total."}
-      )),
+  dialogue.say(choices.phrase(
+      {"That makes {} gold coins.",
+       "You pay {} gold coins.",
+       "That will be {} gold coins in total."},
       total
   ));
   dialogue.call(
@@ -254,11 +244,8 @@ void write_selling(Dialogue& dialogue, Choices& choices) {
   open_shop(dialogue, choices, "");
   const std::string item = some_item(choices);
   const int64_t price = choices.number(2, 40);
-  dialogue.user(fmt::format(
-      fmt::runtime(choices.of(
-          {"Will you buy my {}?", "How much do you pay for a {}?", "I want to sell a {}."}
-      )),
-      item
+  dialogue.user(choices.phrase(
+      {"Will you buy my {}?", "How much do you pay for a {}?", "I want to sell a {}."}, item
   ));
   dialogue.reply(
       fmt::format("The player wants to sell a {}. A fair price is {} gold coins.", item, price),
@@ -334,12 +321,10 @@ void write_order(Dialogue& dialogue, Choices& choices) {
       some_name(choices),
       choices.of({"lamp", "keyboard", "jacket", "chair", "book", "phone", "watch", "camera"}),
       choices.of({"delivered", "delivered", "lost", "shipped", "packing"})};
-  dialogue.user(fmt::format(
-      fmt::runtime(choices.of(
-          {"Hello, I am {0}. Where is my order {1}?",
-           "Hi, this is {0}. What is the status of order {1}?",
-           "My name is {0} and I wait for order {1}."}
-      )),
+  dialogue.user(choices.phrase(
+      {"Hello, I am {0}. Where is my order {1}?",
+       "Hi, this is {0}. What is the status of order {1}?",
+       "My name is {0} and I wait for order {1}."},
       order.customer,
       order.id
   ));
