@@ -4,7 +4,7 @@
 #   fuzz      every libFuzzer target for OCTET_FUZZ_SECONDS (default 5) on its corpus
 #   aarch64   cross build, core tests under qemu-user
 #   release   Release build, every test
-#   dev       the same under AddressSanitizer and UndefinedBehaviorSanitizer
+#   dev       the same under AddressSanitizer, the product also under UndefinedBehaviorSanitizer
 #   tsan      the tests with threads under ThreadSanitizer
 # Stops at the first stage that fails. ctest's summary comes last.
 set -euo pipefail

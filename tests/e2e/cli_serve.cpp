@@ -306,11 +306,11 @@ TEST(Serve, EveryFlagHasAnEnvironmentVariable) {
     std::transform(variable.begin(), variable.end(), variable.begin(), [](unsigned char c) {
       return c == '-' ? '_' : static_cast<char>(std::toupper(c));
     });
-    // Help wraps long lines.
-    const std::string text = help.substr(
-        static_cast<size_t>(match->position()), static_cast<size_t>(match->length()) + 200
-    );
-    EXPECT_NE(text.find(variable), std::string::npos) << name;
+    // Help wraps long lines; the next flag begins another entry.
+    const auto begin = static_cast<size_t>(match->position());
+    const size_t end_of_entry = help.find("\n  -", begin + 1);
+    const std::string entry = help.substr(begin, end_of_entry - begin);
+    EXPECT_TRUE(std::regex_search(entry, std::regex(variable + "\\b"))) << name;
     ++flags;
   }
   EXPECT_GT(flags, 35);

@@ -231,7 +231,20 @@ TEST(ServeSession, ABugInTheLastWordsFreesTheId) {
   };
   const Served served = serve(text, {{"stream", true}}, fails_at_the_end);
   EXPECT_TRUE(served.broke_off);
-  EXPECT_GE(served.ends, 1);
+  EXPECT_EQ(served.ends, 1);
+}
+
+// Nor does the id stay taken when even the report of a bug fails.
+TEST(ServeSession, ABugInTheReportOfABugFreesTheId) {
+  const std::vector<TokenId> text(40, byte_token('a'));
+  const auto fails_from_then_on = [](const FakeExchange& /*exchange*/, int count) {
+    if (count >= 5) {
+      throw std::runtime_error("no such thing");
+    }
+  };
+  const Served served = serve(text, {{"stream", true}}, fails_from_then_on);
+  EXPECT_TRUE(served.broke_off);
+  EXPECT_EQ(served.ends, 1);
 }
 
 }  // namespace

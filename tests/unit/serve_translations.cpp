@@ -124,7 +124,15 @@ TEST(ServeTranslations, WhoIsToldToThinkThinks) {
     EXPECT_EQ(budget({{name, 5}}), 5) << name;
     EXPECT_THROW(budget({{name, 5}, {"thinking", {{"type", "disabled"}}}}), ApiError) << name;
   }
-  EXPECT_EQ(budget({{"thinking", nullptr}}), 0);
+  for (const char* name :
+       {"thinking", "reasoning_effort", "chat_template_kwargs", "thinking_budget"}) {
+    EXPECT_EQ(budget({{name, nullptr}}), 0) << name << ": null is not given";
+  }
+  EXPECT_EQ(
+      budget({{"thinking", nullptr}, {"thinking_budget", 9}, {"output_config", {{"effort", "low"}}}}
+      ),
+      9
+  );
   EXPECT_THROW(budget({{"thinking", "x"}}), ApiError);
   EXPECT_THROW(budget({{"thinking", "x"}, {"output_config", {{"effort", "low"}}}}), ApiError);
 }

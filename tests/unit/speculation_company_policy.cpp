@@ -119,6 +119,58 @@ TEST(CompanyPolicy, DraftsThatNeverComeTrueCostLittle) {
   EXPECT_LE(ms, 1.02 * 1000 * cost(8));
 }
 
+// Text changes: what was wrong for long is tried again, and found right.
+TEST(CompanyPolicy, DraftsComeBackWhenTheyComeTrue) {
+  CompanyPolicy policy;
+  const std::vector<CompanyMember> members(4, CompanyMember{nullptr, 7});
+  const auto cost = [](int64_t rows) { return 10.0 + 0.1 * static_cast<double>(rows); };
+  const auto drafted = [&](int steps, int right) {
+    int64_t count = 0;
+    for (int i = 0; i < steps; ++i) {
+      const CompanyStep step = step_of(policy.plan(members, 0), cost, right);
+      count += step.drafting;
+      policy.observe(step);
+    }
+    return count;
+  };
+  drafted(3000, 0);
+  EXPECT_LT(drafted(1000, 0), 100);
+  drafted(5000, 7);
+  EXPECT_GT(drafted(100, 7), 300);
+}
+
+TEST(CompanyPolicy, WhoMayNotDraftIsNotProbed) {
+  CompanyPolicy policy;
+  const std::vector<CompanyMember> members = {{nullptr, 0}, {nullptr, 7}};
+  const auto cost = [](int64_t rows) { return static_cast<double>(rows); };
+  int64_t probes = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const std::vector<int> drafts = policy.plan(members, 0);
+    EXPECT_EQ(drafts[0], 0);
+    probes += drafts[1] > 0 ? 1 : 0;
+    policy.observe(step_of(drafts, cost, 0));
+  }
+  EXPECT_GE(probes, 6) << "every probe teaches something";
+}
+
+// One reply of a fixed length must not keep the purse of the others empty.
+TEST(CompanyPolicy, AReplyOfAFixedLengthStopsNoRefill) {
+  CompanyPolicy policy;
+  const std::vector<CompanyMember> members(3, CompanyMember{nullptr, 7});
+  const auto cost = [](int64_t rows) { return 10.0 + 0.001 * static_cast<double>(rows); };
+  ASSERT_EQ(settle(policy, members, cost), std::vector<int>(3, 7));
+  CompanyStep held_up = step_of({7, 7, 7}, cost);
+  held_up.forward_ms = 5000.0;
+  policy.observe(held_up);
+  ASSERT_EQ(policy.plan(members, 0), std::vector<int>(3, 0));
+  for (int i = 0; i < 1000; ++i) {
+    CompanyStep step = step_of({0, 0, 0}, cost);
+    step.planned = false;
+    policy.observe(step);
+  }
+  EXPECT_EQ(settle(policy, members, cost), std::vector<int>(3, 7));
+}
+
 TEST(CompanyPolicy, AStepThatSomethingHeldUpIsForgotten) {
   CompanyPolicy policy;
   const std::vector<CompanyMember> members(3, CompanyMember{nullptr, 7});

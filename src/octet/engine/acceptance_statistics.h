@@ -31,7 +31,8 @@ struct AcceptanceStatistics {
   /// Tokens published per step, end effects included: published / steps. 0 without steps.
   double tokens_per_step() const;
   /// Mean acceptance length with censored steps accounted for: 1 + sum over k of joint(k), the
-  /// product-limit estimate. Equals tokens_per_step() when no step was censored.
+  /// product-limit estimate. Equals tokens_per_step() when no step was censored and no grammar
+  /// forced tokens.
   double mean_acceptance_length() const;
   /// Probability that row k (from 0) is accepted given that it was judged; 0 when never judged.
   double conditional(int k) const;

@@ -98,6 +98,7 @@ ReplyRun::ReplyRun(
 )
     : slot_(slot),
       habits_(context.habits),
+      most_drafts_(context.drafter.max_drafts()),
       text_(context.tokenizer, stop_strings_of(request), request.min_tokens) {
   OCTET_CHECK(slot.sequence.cache->length() == kept);
   Sequence& sequence = slot.sequence;
@@ -139,8 +140,8 @@ ReplyRun::~ReplyRun() {
   sequence.stop_watch = nullptr;
   sequence.cancelled = nullptr;
   sequence.constraint = nullptr;
-  if (sequence.policy != nullptr) {
-    habits_.emplace(*sequence.policy);
+  if (sequence.policy != nullptr && sequence.policy->max_drafts() == most_drafts_) {
+    habits_.emplace(*sequence.policy);  // one that was held back has less to teach
   }
   sequence.policy = nullptr;
   sequence.marks.clear();

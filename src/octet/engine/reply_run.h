@@ -26,7 +26,8 @@ struct ReplyContext {
   const Drafter& drafter;
   const Tokenizer& tokenizer;
   const StepCosts& costs;
-  /// The policy of the reply that ended last: a new text begins with it.
+  /// The policy of the last reply that might draft as much as the drafter can: a new text begins
+  /// with it.
   std::optional<BlockPolicy>& habits;
 };
 
@@ -62,6 +63,7 @@ class ReplyRun {
  private:
   Slot& slot_;
   std::optional<BlockPolicy>& habits_;
+  int most_drafts_ = 0;  // of the drafter
   ReplyText text_;
   std::optional<MinimumLength> minimum_;  // asked for
   GenerateResult result_;

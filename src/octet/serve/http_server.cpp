@@ -661,13 +661,14 @@ class HttpServer::Impl {
 
   HttpOptions options_;
   std::unique_ptr<asio::ssl::context> tls_;  // null: none
+  // Before the context: coroutines that it destroys count themselves out.
+  std::atomic<bool> draining_{false};
+  std::atomic<int64_t> connections_{0};
+  std::atomic<int64_t> open_exchanges_{0};
   asio::io_context context_;
   asio::basic_socket_acceptor<tcp, Strand> acceptor_;
   asio::signal_set signals_{context_, SIGINT, SIGTERM};
   uint16_t port_ = 0;
-  std::atomic<bool> draining_{false};
-  std::atomic<int64_t> connections_{0};
-  std::atomic<int64_t> open_exchanges_{0};
 };
 
 HttpServer::HttpServer(HttpOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}

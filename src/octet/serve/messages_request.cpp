@@ -170,18 +170,22 @@ void translate_tools(ChatTranslation& chat) {
 /// In this API nobody thinks who was not told to.
 void translate_thinking(ChatTranslation& chat) {
   Json& body = chat.chat();
-  const auto place = body.find("thinking");
-  const bool given = place != body.end() && !place->is_null();
-  if (given && !place->is_object()) {
+  // A null is a field that was not given.
+  const auto given = [&](const char* name) {
+    const auto place = body.find(name);
+    return place != body.end() && !place->is_null();
+  };
+  if (!given("thinking")) {
+    body.erase("thinking");
+  } else if (!body["thinking"].is_object()) {
     refuse_field("thinking", "expects an object");
-  }
-  if (given && place->value("type", Json()) == "adaptive") {
+  } else if (body["thinking"].value("type", Json()) == "adaptive") {
     chat.drop({"thinking"});
     return;
   }
-  bool told = given || body.contains("chat_template_kwargs") || body.contains("reasoning_effort");
+  bool told = given("thinking") || given("chat_template_kwargs") || given("reasoning_effort");
   for (const char* name : kThinkingBudgetNames) {
-    told = told || body.contains(name);
+    told = told || given(name);
   }
   if (!told) {
     body["thinking"] = {{"type", "disabled"}};

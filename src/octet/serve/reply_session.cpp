@@ -100,13 +100,15 @@ class ReplySession::Choice {
     text.report = finished.report;
     text.times = finished.result.times;
     text.thinking_closed = finished.thinking_closed;
-    FinishReason reason = cut_ ? FinishReason::kStopToken : finished.result.finish;
-    if (reason == FinishReason::kCancelled && speech_.match() >= 0) {
-      reason = FinishReason::kStopString;
-    }
+    const bool matched = speech_.match() >= 0;
+    // What was cut here is over here, whatever else came meanwhile.
+    const FinishReason reason = matched ? FinishReason::kStopString
+                                : cut_  ? FinishReason::kStopToken
+                                        : finished.result.finish;
     text.finish_reason = finish_reason_of(reason, text.has(ItemKind::kToolCall));
-    text.finish_detail = cut_ ? "one_tool_call" : std::string(finish_reason_name(reason));
-    if (reason == FinishReason::kStopString && speech_.match() >= 0) {
+    text.finish_detail =
+        cut_ && !matched ? "one_tool_call" : std::string(finish_reason_name(reason));
+    if (matched) {
       text.stop_string = request_.generate.stop_strings[static_cast<size_t>(speech_.match())];
     }
     done = true;
@@ -124,9 +126,7 @@ class ReplySession::Choice {
   void take(ReplyDelta& delta) {
     switch (delta.kind) {
       case ReplyDeltaKind::kThinking:
-        if (text.items.empty() || text.items.back().kind != ItemKind::kThought) {
-          speak(speech_.finish());  // no stop string reaches across a thought
-        }
+        end_watch();  // no stop string reaches across a thought
         add(open(ItemKind::kThought), std::move(delta.text));
         break;
       case ReplyDeltaKind::kThinkingEnd:
@@ -134,11 +134,12 @@ class ReplySession::Choice {
       case ReplyDeltaKind::kSpeech:
         hear(std::move(delta.text));
         if (speech_.match() >= 0) {
-          stream->cancel();  // it may be one in the text of a call that is shown as speech alone
+          cut_ = true;  // it may be one in the text of a call that is shown as speech alone
+          stream->cancel();
         }
         break;
       case ReplyDeltaKind::kToolCall:
-        speak(speech_.finish());
+        end_watch();
         end_speech();
         text.items.push_back(
             {ItemKind::kToolCall,
@@ -160,6 +161,12 @@ class ReplySession::Choice {
         }
         break;
     }
+  }
+
+  /// What was held back in case of a stop string is said; none goes on behind it.
+  void end_watch() {
+    speak(speech_.finish());
+    begun_ = false;
   }
 
   /// Stop strings count from the first character that begins behind min_tokens.
@@ -359,10 +366,15 @@ void ReplySession::drain() {
     take_events();
   } catch (const std::exception& error) {
     if (over_) {
-      on_end_(id_);
+      end();
       throw;  // of the last words themselves: the exchange is broken off
     }
-    fail(internal_error(error));
+    try {
+      fail(internal_error(error));
+    } catch (...) {
+      end();
+      throw;
+    }
   }
 }
 
@@ -433,6 +445,9 @@ std::shared_ptr<const SpokenReply> ReplySession::spoken() const {
 
 /// Drops out of the server's sight, then tells those who interrupted it.
 void ReplySession::end() {
+  if (std::exchange(ended_, true)) {
+    return;
+  }
   on_end_(id_);
   for (const BargeIn& then : std::exchange(barge_ins_, {})) {
     then(choices_[0]->spoken);

@@ -75,6 +75,7 @@ class ReplySession : public std::enable_shared_from_this<ReplySession> {
   std::vector<std::unique_ptr<Choice>> choices_;
   std::atomic<bool> scheduled_{false};
   bool over_ = false;
+  bool ended_ = false;
   std::vector<BargeIn> barge_ins_;
 };
 

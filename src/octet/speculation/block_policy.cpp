@@ -149,8 +149,8 @@ BlockPolicy::BlockPolicy(const StepCosts& costs, int max_drafts)
 BlockPolicy BlockPolicy::for_another_text() const {
   BlockPolicy other = *this;
   other.abandon_look();
-  other.looks_ = 0;
-  other.until_probe_ = std::min(until_probe_, kLeastProbeDistance);
+  other.end_run();  // looks in a row are of one text
+  other.check_cost_ = false;
   return other;
 }
 
@@ -393,14 +393,18 @@ void BlockPolicy::judge_look(int right) {
     tokens_ = 0.0;
     blocks_.fill(0.0);
   }
-  run_ = 0;
-  run_tokens_ = 0.0;
-  run_ms_ = 0.0;
+  end_run();
   // Good drafts, and only a cost of long ago speaks against them: see what it is now.
   const bool old = costs_.forward_age(max_drafts_ + 1) > kStalePasses;
   if (!drafting_ && old && (right + 1.0) * plain_ms > costs_.draft_ms() + plain_ms) {
     check_cost_ = true;
   }
+}
+
+void BlockPolicy::end_run() {
+  run_ = 0;
+  run_tokens_ = 0.0;
+  run_ms_ = 0.0;
 }
 
 /// Adds a drafted step to the balance.

@@ -62,8 +62,8 @@ class BlockPolicy {
 
   int max_drafts() const { return max_drafts_; }
 
-  /// A policy that begins another text with what was learnt here, and looks at it soon where
-  /// drafting does not pay here.
+  /// A policy that begins another text with what was learnt here. The next look comes when it would
+  /// have come here.
   BlockPolicy for_another_text() const;
 
   /// Before drafting: how many drafts to ask for, 0 (decode plainly) or the most that there may be.
@@ -84,9 +84,8 @@ class BlockPolicy {
   /// The text goes on elsewhere: what a look drafted is not judged.
   void abandon_look() { look_ = Look(); }
 
-  /// Estimated probability that the draft in place k of a block is right when those before it are.
-  double conditional(int k) const { return probability(k, {}); }
-  /// The same where the drafts of other texts are known to be right with probability `expected`.
+  /// Estimated probability that the draft in place k of a block is right when those before it are,
+  /// where the drafts of other texts are known to be right with probability `expected`.
   double conditional(int k, double expected) const;
 
   /// Whether the drafter should be fed: always while drafting, else for some time before a look, so
@@ -119,6 +118,7 @@ class BlockPolicy {
   void begin();
   void pay(double tokens, int rows);
   void judge_look(int right);
+  void end_run();
   void forget();
   double block_ms(int rows) const;
   double ms_per_token() const;

@@ -31,6 +31,9 @@ constexpr double kPurseShare = 0.01;
 constexpr double kAverageAcceptance = 0.7;
 constexpr double kAverageWeight = 2.0;
 constexpr double kPlaceMemory = 0.99;
+// And the share that a step keeps, whether it drafted or not: what was found wrong long ago is
+// tried again.
+constexpr double kStepMemory = 0.999;
 
 /// One draft that might join the step.
 struct Offer {
@@ -234,7 +237,10 @@ std::vector<int> CompanyPolicy::plan(std::span<const CompanyMember> members, int
   const bool drafting = chosen != plain;
   if (other_rows == 0 && probe_due(drafting)) {
     if (!drafting) {
-      const size_t member = turn_++ % members.size();
+      size_t member = turn_++ % members.size();
+      while (members[member].most == 0) {  // one of them may draft, else the plan was made above
+        member = turn_++ % members.size();
+      }
       plain[member] = members[member].most;
     }
     return plain;
@@ -242,26 +248,32 @@ std::vector<int> CompanyPolicy::plan(std::span<const CompanyMember> members, int
   return chosen;
 }
 
-void CompanyPolicy::observe(const CompanyStep& step) {
-  forward_.observe(step.rows, step.forward_ms);
-  if (step.drafting > 0) {
-    draft_.observe(step.drafting, step.draft_ms);
+void CompanyPolicy::learn(std::span<const DraftFate> fates) {
+  for (Record& place : places_) {
+    place.hits *= kStepMemory;
+    place.trials *= kStepMemory;
   }
-  for (const DraftFate& fate : step.fates) {
+  for (const DraftFate& fate : fates) {
     for (int k = 0; k < std::min(fate.judged, kMaxDrafts); ++k) {
       Record& place = places_[static_cast<size_t>(k)];
       place.hits = place.hits * kPlaceMemory + (k < fate.accepted ? 1.0 : 0.0);
       place.trials = place.trials * kPlaceMemory + 1.0;
     }
   }
+}
+
+void CompanyPolicy::observe(const CompanyStep& step) {
+  forward_.observe(step.rows, step.forward_ms);
+  if (step.drafting > 0) {
+    draft_.observe(step.drafting, step.draft_ms);
+  }
+  learn(step.fates);
   account(step);
 }
 
 /// What the step cost beyond plain steps for its tokens comes out of the purse, or goes into it.
 void CompanyPolicy::account(const CompanyStep& step) {
-  const bool certain =
-      step.drafting == 0 && step.rows != step.sequences;  // a grammar's, no draft's
-  if (certain || !step.planned || !forward_.knows(step.sequences)) {
+  if (!forward_.knows(step.sequences)) {
     return;
   }
   const double plain_ms = forward_.at(step.sequences);
@@ -270,7 +282,7 @@ void CompanyPolicy::account(const CompanyStep& step) {
   }
   const double ms = step.forward_ms + step.draft_ms;
   purse_ms_ += kPurseShare * ms;
-  if (step.drafting > 0) {
+  if (step.drafting > 0 && step.planned) {
     const double tokens = static_cast<double>(step.tokens) / static_cast<double>(step.sequences);
     purse_ms_ += tokens * plain_ms - ms;
   }

@@ -4,7 +4,8 @@
 // business of block_policy.h, whose estimates of acceptance are used here. It changes when tokens
 // arrive, never which. Invariant: what drafting has cost beyond plain steps for the same tokens is
 // kept in a purse, which a small share of all time fills; while it is empty nobody drafts. So,
-// whatever the estimates say, little is lost to plain steps.
+// whatever the estimates say, little is lost to plain steps. Steps that also read prompts, or whose
+// rows are not this policy's alone, cannot be told from plain ones and are not charged.
 #pragma once
 
 #include <array>
@@ -62,7 +63,9 @@ struct CompanyStep {
   double forward_ms = 0.0;
   double draft_ms = 0.0;
   std::vector<DraftFate> fates;  // of those that drafted
-  bool planned = true;           // false: some draft a fixed number, whatever it costs
+  /// False: rows or drafts are not this policy's alone, because some draft a fixed number or have
+  /// tokens that a grammar leaves no choice about. Such a step is not charged.
+  bool planned = true;
 };
 
 class CompanyPolicy {
@@ -71,6 +74,8 @@ class CompanyPolicy {
   std::vector<int> plan(std::span<const CompanyMember> members, int64_t other_rows);
 
   void observe(const CompanyStep& step);
+  /// What became of drafts in a step that also read prompts: it tells nothing of costs.
+  void learn(std::span<const DraftFate> fates);
 
  private:
   struct Record {
