@@ -22,7 +22,7 @@ void expect_refusal(
     const std::string& output, int64_t bytes, ErrorKind kind, const std::string& reason
 ) {
   try {
-    prepare_output("no input", output, bytes, ExistingOutput::kRefuse);
+    prepare_output({"no input"}, output, bytes, ExistingOutput::kRefuse);
     FAIL() << "expected: " << reason;
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), kind);
@@ -37,8 +37,9 @@ TEST(OutputPlace, RefusesWhatCannotBeWrittenBeforeTheWork) {
   );
   expect_refusal(directory.file("no/where"), 0, ErrorKind::kNotFound, "does not exist");
   expect_refusal(directory.write("there", ""), 0, ErrorKind::kInvalidArgument, "add --force");
-  EXPECT_NO_THROW(prepare_output("no input", directory.file("there"), 0, ExistingOutput::kReplace));
-  EXPECT_NO_THROW(prepare_output("no input", directory.file("new"), 0, ExistingOutput::kRefuse));
+  EXPECT_NO_THROW(prepare_output({"no input"}, directory.file("there"), 0, ExistingOutput::kReplace)
+  );
+  EXPECT_NO_THROW(prepare_output({"no input"}, directory.file("new"), 0, ExistingOutput::kRefuse));
 }
 
 TEST(OutputPlace, RemovesWhatDeadProcessesLeftAndNothingElse) {
@@ -48,11 +49,24 @@ TEST(OutputPlace, RemovesWhatDeadProcessesLeftAndNothingElse) {
   const std::string own = directory.write("out." + std::to_string(::getpid()) + "-9.partial", "");
   const std::string other = directory.write(std::string("out2.") + kNobody + "-0.partial", "");
   const std::string journal = directory.write("out.partial", "");
-  prepare_output("no input", directory.file("out"), 0, ExistingOutput::kRefuse);
+  prepare_output({"no input"}, directory.file("out"), 0, ExistingOutput::kRefuse);
   EXPECT_FALSE(fs::exists(dead));
   EXPECT_TRUE(fs::exists(own));
   EXPECT_TRUE(fs::exists(other));
   EXPECT_TRUE(fs::exists(journal));
+}
+
+TEST(OutputPlace, NeverReplacesAnInput) {
+  const TemporaryDirectory directory;
+  const std::string input = directory.write("in.gguf", "");
+  fs::create_directory(directory.file("folder"));
+  const std::string inside = directory.write("folder/in.jsonl", "");
+  const std::vector<std::string> inputs = {"", "no input", input, inside};
+  for (const std::string& output : {input, inside, directory.file("folder"), directory.path()}) {
+    EXPECT_THROW(prepare_output(inputs, output, 0, ExistingOutput::kReplace), Error) << output;
+  }
+  const std::string beside = directory.write("folder/in.json", "");
+  EXPECT_NO_THROW(prepare_output(inputs, beside, 0, ExistingOutput::kReplace));
 }
 
 TEST(AtomicFolder, AppearsWholeOrNotAtAll) {

@@ -1,5 +1,6 @@
 #include "octet/quantize/output_place.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -75,6 +76,30 @@ void require_space(const fs::path& output, int64_t bytes) {
   }
 }
 
+void refuse_to_replace(const fs::path& input, const fs::path& output) {
+  std::error_code ignored;
+  if (fs::equivalent(input, output, ignored)) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format("{}: output and input are the same; name another output", output.string())
+    );
+  }
+  const fs::path inside = fs::weakly_canonical(input, ignored);
+  const fs::path folder = fs::canonical(output, ignored);
+  const auto [end, unused] =
+      std::mismatch(folder.begin(), folder.end(), inside.begin(), inside.end());
+  if (!folder.empty() && end == folder.end()) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format(
+            "{}: holds {}, which would be lost; name another output",
+            output.string(),
+            input.string()
+        )
+    );
+  }
+}
+
 [[noreturn]] void fail(const std::string& path, std::string_view action, std::error_code reason) {
   throw Error(
       ErrorKind::kIo, fmt::format("{}: cannot {} the folder: {}", path, action, reason.message())
@@ -84,7 +109,10 @@ void require_space(const fs::path& output, int64_t bytes) {
 }  // namespace
 
 void prepare_output(
-    const std::string& input, const std::string& output, int64_t bytes, ExistingOutput existing
+    const std::vector<std::string>& inputs,
+    const std::string& output,
+    int64_t bytes,
+    ExistingOutput existing
 ) {
   const fs::path path(output);
   std::error_code ignored;
@@ -101,11 +129,8 @@ void prepare_output(
     );
   }
   if (fs::exists(path, ignored)) {
-    if (fs::equivalent(input, path, ignored)) {
-      throw Error(
-          ErrorKind::kInvalidArgument,
-          fmt::format("{}: output and input are the same; name another output", output)
-      );
+    for (const std::string& input : inputs) {
+      refuse_to_replace(input, path);
     }
     if (existing == ExistingOutput::kRefuse) {
       throw Error(

@@ -5,16 +5,21 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace octet {
 
 enum class ExistingOutput { kRefuse, kReplace };
 
-/// Refuses an output that exists (unless it may be replaced), that is the input itself, whose
-/// parent folder is missing, or that `bytes` do not fit beside. Removes what a killed run left
-/// behind under temporary names. Throws Error: kInvalidArgument, kNotFound, kResourceExhausted.
+/// Refuses an output that exists (unless it may be replaced), that is one of the inputs or holds
+/// one, whose parent folder is missing, or that `bytes` do not fit beside. Empty inputs are none.
+/// Removes what a killed run left behind under temporary names. Throws Error: kInvalidArgument,
+/// kNotFound, kResourceExhausted.
 void prepare_output(
-    const std::string& input, const std::string& output, int64_t bytes, ExistingOutput existing
+    const std::vector<std::string>& inputs,
+    const std::string& output,
+    int64_t bytes,
+    ExistingOutput existing
 );
 
 class AtomicFolder {

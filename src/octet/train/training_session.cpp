@@ -69,7 +69,7 @@ TrainingSession::TrainingSession(const LoopOptions& options)
     require_folder(options.html_file, "--html");
     require_folder(options.state_file, "--state");
     prepare_output(
-        options.data_files.front(),
+        {options.data_files.front()},
         options.output,
         0,
         options.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse

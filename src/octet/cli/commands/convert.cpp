@@ -48,7 +48,7 @@ int convert(const ConvertArguments& arguments) {
           ? plan_gguf_copy(*source)
           : plan_hf_copy(*source, arguments.dequantize ? BlockTypes::kDecode : BlockTypes::kRefuse);
   prepare_output(
-      arguments.input,
+      {arguments.input},
       arguments.output,
       planned_bytes(plan),
       arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse

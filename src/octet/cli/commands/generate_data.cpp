@@ -82,9 +82,11 @@ void report(
 int generate_data(const GenerateDataArguments& arguments) {
   const ExistingOutput existing =
       arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse;
-  prepare_output(arguments.pair.model, arguments.output, 0, existing);
+  std::vector<std::string> inputs = arguments.prompt_files;
+  inputs.push_back(arguments.pair.model);
+  prepare_output(inputs, arguments.output, 0, existing);
   if (!arguments.feature_output.empty()) {
-    prepare_output(arguments.pair.model, arguments.feature_output, 0, existing);
+    prepare_output(inputs, arguments.feature_output, 0, existing);
   }
   const BadLines bad = arguments.skip_bad_lines ? BadLines::kSkip : BadLines::kRefuse;
   PromptSuite suite;

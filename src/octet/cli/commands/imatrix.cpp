@@ -41,7 +41,7 @@ int imatrix(const ImatrixArguments& arguments) {
     );
   }
   prepare_output(
-      arguments.model,
+      {arguments.model},
       arguments.output,
       0,
       arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse

@@ -148,7 +148,7 @@ int quantize(const QuantizeArguments& arguments) {
   CheckpointPlan plan =
       modelopt ? plan_hf_nvfp4(*source, arguments.excluded) : plan_recipe(*source, recipe, rules);
   prepare_output(
-      arguments.input,
+      {arguments.input},
       arguments.output,
       planned_bytes(plan),
       arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse
