@@ -2,8 +2,8 @@
 # train_tiny_pair.sh FOLDER: makes a pair like models/bolt-tiny from nothing: dialogues, a target, its own texts, a drafter,
 # and the GGUF files. Takes up what an earlier run in FOLDER left. Programs come from build/release.
 set -euo pipefail
+folder=$(realpath -m -- "${1:?usage: train_tiny_pair.sh FOLDER}")
 cd "$(dirname "$0")/.."
-folder=${1:?usage: train_tiny_pair.sh FOLDER}
 train=build/release/src/octet/octet-train
 octet=build/release/src/octet/octet
 like=models/bolt-tiny/bolt-tiny-q8_0.gguf

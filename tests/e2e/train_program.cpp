@@ -1,18 +1,21 @@
 // octet-train as a user runs it: a short training whose drafter octet loads and accepts drafts of,
 // a resumed run, two processes that follow one, and refusals in one sentence.
-#include <thread>
+#include <algorithm>
+#include <cstring>
 
 #include <gtest/gtest.h>
 
 #include "octet/base/error.h"
 #include "octet/engine/acceptance_replay.h"
 #include "octet/formats/open_checkpoint.h"
+#include "octet/formats/rope_frequencies.h"
 #include "octet/models/load_model.h"
 #include "octet/speculation/drafters/dflash_drafter.h"
 #include "octet/text/load_tokenizer.h"
 #include "octet/train/options.h"
 #include "octet/train/state_file.h"
 #include "octet/train/training_run.h"
+#include "support/conversions.h"
 #include "support/golden_text.h"
 #include "support/model_runs.h"
 #include "support/temporary_directory.h"
@@ -20,6 +23,7 @@
 namespace octet::test {
 namespace {
 
+const std::string kDrafter = OCTET_SOURCE_DIR "/models/bolt-tiny/bolt-tiny-dflash-q8_0.gguf";
 const std::string kTarget = OCTET_SOURCE_DIR "/models/bolt-tiny/bolt-tiny-q8_0.gguf";
 
 struct Outcome {
@@ -43,12 +47,9 @@ std::string command_of(const std::vector<std::string>& arguments) {
 Outcome run_train(const std::vector<std::string>& arguments, const TemporaryDirectory& directory) {
   static int runs = 0;
   const std::string name = "run" + std::to_string(runs++);
-  std::string command = in_quotes(OCTET_TRAIN_PROGRAM);
-  for (const std::string& argument : arguments) {
-    command += " " + in_quotes(argument);
-  }
-  command += " >" + in_quotes(directory.file(name + ".out")) + " 2>" +
-             in_quotes(directory.file(name + ".err"));
+  const std::string command = command_of(arguments) + " >" +
+                              in_quotes(directory.file(name + ".out")) + " 2>" +
+                              in_quotes(directory.file(name + ".err"));
   const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe)
   return {
       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
@@ -65,6 +66,16 @@ std::string corpus(const TemporaryDirectory& directory, int count) {
   return file;
 }
 
+/// The first `count` lines of a file, as a file.
+std::string first_lines(const TemporaryDirectory& directory, const std::string& file, int count) {
+  const std::string text = read_text(file);
+  size_t end = 0;
+  for (int i = 0; i < count; ++i) {
+    end = text.find('\n', end) + 1;
+  }
+  return directory.write("first.jsonl", text.substr(0, end));
+}
+
 std::vector<std::string> short_run(
     const std::string& data, const std::string& output, const std::string& steps
 ) {
@@ -75,6 +86,61 @@ std::vector<std::string> short_run(
 
 void append(std::vector<std::string>& arguments, const std::vector<std::string>& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
+}
+
+std::vector<std::string> with(
+    std::vector<std::string> arguments, const std::vector<std::string>& more
+) {
+  append(arguments, more);
+  return arguments;
+}
+
+/// In this process: starting one loads all of libtorch.
+struct RunCommand {
+  int operator()(const train::HelpNotice& /*notice*/) const { return 0; }
+  int operator()(const train::DrafterArguments& a) const { return train::train_drafter(a); }
+  int operator()(const train::TargetArguments& a) const { return train::train_target(a); }
+  int operator()(const train::CorpusArguments& a) const { return train::write_corpus(a); }
+  int operator()(const train::SamplesArguments& a) const { return train::write_samples(a); }
+};
+
+/// The sentence that the arguments are refused with; "" when they are not.
+std::string refusal(const std::vector<std::string>& arguments) {
+  try {
+    std::visit(RunCommand{}, train::parse_train_arguments(arguments));
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+void expect_refusal(const std::vector<std::string>& arguments, const std::string& says) {
+  const std::string what = refusal(arguments);
+  EXPECT_NE(what.find(says), std::string::npos) << says << ": '" << what << "'";
+  EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+}
+
+/// A short training of a target.
+std::vector<std::string> like_run(
+    const std::string& data, const std::string& output, const std::vector<std::string>& more
+) {
+  return with(
+      {"target",
+       "--like",
+       kTarget,
+       "--data",
+       data,
+       "-o",
+       output,
+       "--steps",
+       "1",
+       "--batch",
+       "1",
+       "-t",
+       "1",
+       "-q"},
+      more
+  );
 }
 
 TEST(TrainProgram, AShortRunMakesADrafterThatIsAccepted) {
@@ -123,11 +189,18 @@ TEST(TrainProgram, AKilledRunResumedWritesTheSameDrafter) {
   const std::string state = directory.file("part.state");
   auto part = short_run(data, directory.file("part"), "12");
   append(part, {"--state", state, "--save-every", "2"});
-  const std::string killed = command_of(part) + " >/dev/null 2>&1 & p=$!; while [ ! -f " +
-                             in_quotes(state) + " ]; do sleep 0.01; done; kill -9 $p; wait $p";
+  // Ends also when the program ends before it saved, or does neither for some minutes.
+  const std::string killed = command_of(part) + " >/dev/null 2>&1 & p=$!; n=0; while [ ! -f " +
+                             in_quotes(state) +
+                             " ] && kill -0 $p && [ $n -lt 12000 ]; do sleep 0.01; n=$((n+1)); "
+                             "done; kill -9 $p; wait $p";
   // NOLINTNEXTLINE(concurrency-mt-unsafe): tests have one thread
   ASSERT_NE(std::system(killed.c_str()), 0);
   EXPECT_FALSE(std::filesystem::exists(directory.file("part")));
+  ASSERT_TRUE(std::filesystem::exists(state));
+  const Outcome forgotten = run_train(part, directory);
+  EXPECT_EQ(forgotten.exit_code, 2);
+  EXPECT_NE(forgotten.err.find("--resume"), std::string::npos) << forgotten.err;
   append(part, {"--resume"});
   const Outcome outcome = run_train(part, directory);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -135,11 +208,6 @@ TEST(TrainProgram, AKilledRunResumedWritesTheSameDrafter) {
       read_text(directory.file("whole/model.safetensors")),
       read_text(directory.file("part/model.safetensors"))
   );
-  auto other = part;
-  append(other, {"--gamma", "5", "--force"});
-  const Outcome refused = run_train(other, directory);
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_NE(refused.err.find("gamma"), std::string::npos) << refused.err;
 }
 
 std::vector<double> losses_of(const std::string& state) {
@@ -189,25 +257,7 @@ TEST(TrainProgram, ASmallTargetThatTheEngineOpens) {
   const TemporaryDirectory directory;
   const std::string data = corpus(directory, 40);
   const std::string folder = directory.file("target");
-  const Outcome outcome = run_train(
-      {"target",
-       "--like",
-       kTarget,
-       "--data",
-       data,
-       "-o",
-       folder,
-       "--steps",
-       "2",
-       "--batch",
-       "1",
-       "--length",
-       "64",
-       "-t",
-       "1",
-       "-q"},
-      directory
-  );
+  const Outcome outcome = run_train(like_run(data, folder, {"--length", "64"}), directory);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto checkpoint = open_checkpoint(folder);
   const auto ops = test_ops(1);
@@ -216,75 +266,252 @@ TEST(TrainProgram, ASmallTargetThatTheEngineOpens) {
   EXPECT_EQ(load_tokenizer(*checkpoint)->vocabulary_size(), 4096);
 }
 
-std::vector<std::string> with(
-    std::vector<std::string> arguments, const std::vector<std::string>& more
-) {
-  append(arguments, more);
-  return arguments;
-}
-
-/// In this process: starting one loads all of libtorch.
-struct RunCommand {
-  int operator()(const train::HelpNotice& /*notice*/) const { return 0; }
-  int operator()(const train::DrafterArguments& a) const { return train::train_drafter(a); }
-  int operator()(const train::TargetArguments& a) const { return train::train_target(a); }
-  int operator()(const train::CorpusArguments& a) const { return train::write_corpus(a); }
-  int operator()(const train::SamplesArguments& a) const { return train::write_samples(a); }
-};
-
 TEST(TrainProgram, RefusesInOneSentence) {
   const TemporaryDirectory directory;
   const std::string good = corpus(directory, 4);
   const std::string bad =
       directory.write("bad.jsonl", "{\"tokens\": [1, 2, 3, 4]}\n{\"tokens\": [9999, 1, 1]}\n");
   const std::string empty = directory.write("empty.jsonl", "");
+  const std::string there = directory.write("there", "");
+  const std::string output = directory.file("o");
+  const std::vector<std::string> small = {"drafter", "-m", kTarget, "--data", good, "-o", output};
   const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
-      {{}, "octet-train"},
-      {{"drafter"}, "--"},
-      {short_run(bad, directory.file("o"), "1"), "line 2"},
-      {short_run(empty, directory.file("o"), "1"), "no text"},
-      {short_run(directory.file("absent"), directory.file("o"), "1"), "absent"},
+      {{}, "A subcommand is required"},
+      {{"drafter"}, "is required"},
+      {short_run(bad, output, "1"), "line 2"},
+      {short_run(empty, output, "1"), "no text"},
+      {short_run(directory.file("absent"), output, "1"), "absent"},
       {short_run(good, directory.file("no/where/o"), "1"), "no/where"},
-      {short_run(good, directory.path(), "1"), "--force"},
-      {with(short_run(good, directory.file("o"), "1"), {"--html", directory.file("no/where/p")}),
-       "--html"},
-      {{"drafter", "-m", good, "--data", good, "-o", directory.file("o")}, "corpus.jsonl"},
-      {{"target",
-        "--like",
-        kTarget,
-        "--data",
-        good,
-        "-o",
-        directory.file("o"),
-        "--length",
-        "100000"},
-       "--length"},
-      {{"drafter", "-m", kTarget, "--data", good, "-o", directory.file("o"), "--processes", "2"},
-       "--meet"},
-      {{"drafter", "-m", kTarget, "--data", good, "-o", directory.file("o"), "--taps", "1,9"},
-       "layer 9"},
-      {{"drafter", "-m", kTarget, "--data", good, "-o", directory.file("o"), "--resume"},
-       "--state"},
+      {short_run(good, there, "1"), "add --force"},
+      {{"corpus", "-o", there}, "add --force"},
+      {with(small, {"--html", directory.file("no/where/p")}), "--html"},
+      {with(small, {"--state", directory.file("no/where/s")}), "--state"},
+      {{"drafter", "-m", good, "--data", good, "-o", output}, "corpus.jsonl"},
+      {like_run(good, output, {"--length", "100000"}), "--length"},
+      {with(small, {"--processes", "2"}), "--meet"},
+      {with(small, {"--taps", "1,9"}), "layer 9"},
+      {with(small, {"--resume"}), "--state"},
+      {with(small, {"--resume", "--state", directory.file("absent")}), "absent"},
   };
   for (const auto& [arguments, says] : cases) {
-    try {
-      std::visit(RunCommand{}, train::parse_train_arguments(arguments));
-      ADD_FAILURE() << says << ": was not refused";
-    } catch (const Error& error) {
-      const std::string what = error.what();
-      EXPECT_NE(what.find(says), std::string::npos) << says << ": " << what;
-      EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-    }
-    EXPECT_FALSE(std::filesystem::exists(directory.file("o"))) << says;
+    expect_refusal(arguments, says);
+    EXPECT_FALSE(std::filesystem::exists(output)) << says;
   }
-  const Outcome refused = run_train(short_run(bad, directory.file("o"), "1"), directory);
+  const Outcome refused = run_train(short_run(bad, output, "1"), directory);
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_NE(refused.err.find("line 2"), std::string::npos) << refused.err;
-  auto skipping = short_run(bad, directory.file("o"), "1");
+  auto skipping = short_run(bad, output, "1");
   append(skipping, {"--skip-bad-lines"});
   const Outcome outcome = run_train(skipping, directory);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("line 2"), std::string::npos) << outcome.err;
+}
+
+TEST(TrainProgram, RefusesFlagsThatWouldDoNothing) {
+  const std::vector<std::string> small = {"drafter", "-m", kTarget, "--data", "x", "-o", "y"};
+  const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
+      {{"--patience", "2"}, "--patience requires --validation"},
+      {{"--validate-every", "2"}, "--validate-every requires --validation"},
+      {{"--validation-tokens", "20"}, "--validation-tokens requires --validation"},
+      {{"--save-every", "2"}, "--save-every requires --state"},
+      {{"--rank", "0"}, "--rank requires --processes"},
+      {{"--meet", "127.0.0.1:1"}, "--meet requires --processes"},
+      {{"--init", kDrafter, "--init-scale", "0.02"}, "excludes"},
+      {{"--init", kDrafter, "--layers", "3"}, "excludes"},
+      {{"--optimizer", "adamw", "--matrix-rate", "0.1"}, "--matrix-rate is the rate of Muon"},
+  };
+  for (const auto& [flags, says] : cases) {
+    expect_refusal(with(small, flags), says);
+  }
+}
+
+TEST(TrainProgram, NeverWritesOverWhatItReads) {
+  const TemporaryDirectory directory;
+  const std::string data = corpus(directory, 4);
+  const std::string before = read_text(data);
+  const std::string output = directory.file("o");
+  expect_refusal(with(short_run(data, data, "1"), {"--force"}), "the same");
+  expect_refusal(with(short_run(data, directory.path(), "1"), {"--force"}), "would be lost");
+  expect_refusal(
+      with(short_run(data, output, "1"), {"--validation", data, "--html", data}), "the same"
+  );
+  expect_refusal(with(short_run(data, output, "1"), {"--force", "--state", data}), "the same");
+  expect_refusal({"samples", "-m", kTarget, "--data", data, "-o", data, "--force"}, "the same");
+  EXPECT_EQ(read_text(data), before);
+}
+
+/// With one more value, or another one where the flag is there.
+std::vector<std::string> changed(
+    std::vector<std::string> arguments, const std::string& flag, const std::string& value
+) {
+  const auto found = std::find(arguments.begin(), arguments.end(), flag);
+  if (found == arguments.end()) {
+    append(arguments, {flag, value});
+  } else {
+    *(found + 1) = value;
+  }
+  return arguments;
+}
+
+TEST(TrainProgram, ResumesNothingButTheRunThatWasSaved) {
+  const TemporaryDirectory directory;
+  const std::string data = corpus(directory, 8);
+  const auto saved =
+      with(short_run(data, directory.file("drafter"), "1"), {"--state", directory.file("state")});
+  ASSERT_EQ(refusal(saved), "");
+  const auto resumed = changed(with(saved, {"--resume"}), "-o", directory.file("o"));
+  decoded_shipped_model("bolt-tiny-q8_0", directory);
+  const std::vector<std::pair<const char*, std::string>> changes = {
+      {"-m", directory.file("bolt-tiny-q8_0")},
+      {"--data", first_lines(directory, data, 7)},
+      {"--taps", "1,2,3"},
+      {"--window", "32"},
+      {"--block", "7"},
+      {"--rope-base", "500000"},
+      {"--embedding-scale", "3"},
+      {"--init-scale", "0.02"},
+      {"--layers", "2"},
+      {"--heads", "2"},
+      {"--anchors", "23"},
+      {"--gamma", "5"},
+      {"--teacher", "tokens"},
+      {"--seed", "4"},
+      {"--steps", "2"},
+      {"--batch", "4"},
+      {"--optimizer", "adamw"},
+      {"--rate", "0.125"},
+      {"--matrix-rate", "0.125"},
+      {"--decay", "0.125"},
+      {"--warm-up", "0.125"},
+      {"--flat", "0.125"},
+      {"--clip", "0.125"},
+      {"--precision", "f32"},
+  };
+  for (const auto& [flag, value] : changes) {
+    SCOPED_TRACE(flag);
+    expect_refusal(changed(resumed, flag, value), "was saved by a run with other settings or data");
+  }
+  // The saved run's own drafter, which has its shape and none of its weights.
+  expect_refusal(
+      {"drafter",
+       "-m",
+       kTarget,
+       "--data",
+       data,
+       "-o",
+       directory.file("o"),
+       "--steps",
+       "1",
+       "--batch",
+       "2",
+       "-t",
+       "1",
+       "-q",
+       "--seed",
+       "3",
+       "--anchors",
+       "24",
+       "--init",
+       directory.file("drafter"),
+       "--state",
+       directory.file("state"),
+       "--resume"},
+      "given weights"
+  );
+  EXPECT_EQ(refusal(resumed), "");
+}
+
+TEST(TrainProgram, ATargetsRunIsOfItsWeightsAndPieces) {
+  const TemporaryDirectory directory;
+  const std::string data = corpus(directory, 8);
+  const std::vector<std::string> state = {"--state", directory.file("state")};
+  ASSERT_EQ(refusal(with(like_run(data, directory.file("target"), {"--length", "64"}), state)), "");
+  const auto resumed = with(like_run(data, directory.file("o"), {"--resume"}), state);
+  const char* other = "was saved by a run with other settings or data";
+  expect_refusal(with(resumed, {"--length", "64", "--init", kTarget}), other);
+  expect_refusal(with(resumed, {"--length", "65"}), other);
+  EXPECT_EQ(refusal(with(resumed, {"--length", "64"})), "");
+}
+
+/// The checkpoint with a tensor added, or another one in place of that of its name.
+Checkpoint with_tensor(const std::shared_ptr<const Checkpoint>& source, LogicalTensor tensor) {
+  Checkpoint result;
+  result.path = source->path;
+  result.metadata = source->metadata;
+  result.storage.push_back(source);
+  for (const LogicalTensor& own : source->tensors()) {
+    if (own.name != tensor.name) {
+      result.add(own);
+    }
+  }
+  result.add(std::move(tensor));
+  return result;
+}
+
+TEST(TrainProgram, RefusesModelsThatItCannotTrain) {
+  const TemporaryDirectory directory;
+  const std::string data = corpus(directory, 8);
+  const std::string output = directory.file("o");
+  const std::string small = OCTET_SOURCE_DIR "/tests/golden/tiny/tiny-bf16.gguf";
+  expect_refusal(like_run(data, output, {"--init", small}), "do not fit");
+  expect_refusal(like_run(data, output, {"--init", kDrafter}), "expected a gemma4 target");
+  expect_refusal({"target", "--like", kDrafter, "--data", data, "-o", output}, "gemma4 target");
+
+  const auto target = open_checkpoint(kTarget);
+  LogicalTensor divisors = target->at(kRopeFrequenciesName);
+  std::vector<std::byte> bytes(divisors.data.begin(), divisors.data.end());
+  const float odd = 3.0F;
+  std::memcpy(bytes.data(), &odd, sizeof(odd));
+  divisors.data = bytes;
+  const std::string slowed = directory.file("slowed.gguf");
+  convert_to_gguf(with_tensor(target, divisors), slowed);
+  expect_refusal({"target", "--like", slowed, "--data", data, "-o", output}, "slowed.gguf");
+
+  LogicalTensor head = target->at("token_embd.weight");
+  head.name = "output.weight";
+  const std::string headed = directory.file("headed.gguf");
+  convert_to_gguf(with_tensor(open_checkpoint(kDrafter), head), headed);
+  expect_refusal(
+      {"drafter", "-m", kTarget, "--init", headed, "--data", data, "-o", output},
+      "output head of its own"
+  );
+  EXPECT_FALSE(std::filesystem::exists(output));
+}
+
+TEST(TrainProgram, InterruptedSamplesGoOnAndAreTheSame) {
+  const TemporaryDirectory directory;
+  const std::string data = corpus(directory, 8);
+  const auto samples = [&](const char* name) {
+    return std::vector<std::string>{
+        "samples",
+        "-m",
+        kTarget,
+        "--data",
+        data,
+        "-o",
+        directory.file(name),
+        "--count",
+        "3",
+        "--length",
+        "24",
+        "--prompt-tokens",
+        "8",
+        "-t",
+        "1"};
+  };
+  ASSERT_EQ(refusal(samples("whole")), "");
+  const std::string whole = read_text(directory.file("whole"));
+  ASSERT_EQ(std::count(whole.begin(), whole.end(), '\n'), 3);
+  const std::string begun = whole.substr(0, whole.find('\n') + 10);
+  directory.write("part.partial", begun);
+  expect_refusal(with(samples("part"), {"--seed", "9"}), "other texts or settings");
+  const Outcome outcome = run_train(samples("part"), directory);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("1 of them from an earlier run"), std::string::npos) << outcome.out;
+  EXPECT_EQ(read_text(directory.file("part")), whole);
+  EXPECT_FALSE(std::filesystem::exists(directory.file("part.partial")));
+  // They are texts that a drafter learns from.
+  EXPECT_EQ(refusal(short_run(directory.file("part"), directory.file("drafter"), "1")), "");
 }
 
 }  // namespace

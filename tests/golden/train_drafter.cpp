@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "octet/formats/open_checkpoint.h"
-#include "octet/train/drafter_network.h"
 #include "support/conversions.h"
+#include "support/drafter_forms.h"
 #include "support/golden_files.h"
 #include "support/random_models.h"
 #include "support/tensor_rows.h"
@@ -14,72 +14,6 @@ namespace {
 
 using at::Tensor;
 namespace t = octet::train;
-
-struct PairFiles {
-  std::shared_ptr<const Checkpoint> target;
-  std::shared_ptr<const Checkpoint> drafter;
-};
-
-/// A pair in the engine with exact activations, and its drafter as a network.
-class TwoForms {
- public:
-  explicit TwoForms(const PairFiles& files)
-      : ops_(test_ops(1)), target_(load_target(files.target, *ops_, {})) {
-    DrafterOptions options;
-    options.kv_type = KvType::kF32;
-    drafter_ = load_drafter(files.drafter, *ops_, *target_, options);
-    const auto& model = dynamic_cast<const DFlashModel&>(*drafter_);
-    head_ = t::decoded(*target_->head_tensor());
-    parameters_ = t::parameters_of(*files.drafter, [](std::string_view name) {
-      return name != "output.weight";
-    });
-    network_ = std::make_unique<t::DrafterNetwork>(
-        model.config(),
-        t::decoded(files.target->at("token_embd.weight")),
-        model.embedding_scale(),
-        t::Precision::kFull
-    );
-  }
-
-  TargetModel& target() { return *target_; }
-
-  TargetRun run(const std::vector<TokenId>& tokens) {
-    return run_target(*target_, tokens, 256, drafter_->shape().taps, KvType::kF32);
-  }
-
-  FloatRows by_engine(const TargetRun& run, const std::vector<TokenId>& tokens, int64_t anchor) {
-    const auto cache = drafter_->new_cache(anchor + 1);
-    inject(*drafter_, *cache, {run.features.begin(), run.features.begin() + anchor});
-    return draft(*drafter_, *cache, tokens[static_cast<size_t>(anchor)]);
-  }
-
-  /// [anchors, block - 1, vocabulary]
-  Tensor by_network(
-      const TargetRun& run, const std::vector<TokenId>& tokens, const std::vector<int64_t>& anchors
-  ) {
-    t::DraftBlocks blocks;
-    blocks.features = tensor_of(run.features);
-    blocks.feature_positions = at::arange(blocks.features.size(0), at::kLong);
-    blocks.anchor_positions = at::tensor(anchors, at::kLong);
-    blocks.anchor_rows = blocks.anchor_positions;
-    std::vector<int64_t> tokens_of_anchors;
-    for (const int64_t anchor : anchors) {
-      tokens_of_anchors.push_back(tokens[static_cast<size_t>(anchor)]);
-    }
-    blocks.anchor_tokens = at::tensor(tokens_of_anchors, at::kLong);
-    const Tensor states = network_->states(parameters_, blocks);
-    return at::mm(states, head_.t())
-        .reshape({blocks.blocks(), network_->config().block - 1, head_.size(0)});
-  }
-
- private:
-  std::unique_ptr<Ops> ops_;
-  std::unique_ptr<TargetModel> target_;
-  std::unique_ptr<DraftModel> drafter_;
-  Tensor head_;
-  t::Parameters parameters_;
-  std::unique_ptr<t::DrafterNetwork> network_;
-};
 
 void expect_equal_drafts(
     TwoForms& forms,

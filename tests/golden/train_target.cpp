@@ -122,6 +122,40 @@ TEST(TargetGradients, AgreeWithFiniteDifferences) {
   expect_gradient(table.value, loss, 64, "token_embd.weight");
 }
 
+/// Also of a target whose file says nothing of per-layer inputs.
+TEST(InitialTarget, HasTheTensorsOfItsModel) {
+  GemmaShape plain;
+  plain.ple_width = 0;
+  const auto without = make_gemma(plain, 45);
+  Checkpoint silent;
+  silent.storage.push_back(without);
+  for (const auto& [key, value] : without->metadata.entries()) {
+    if (key != "gemma4.embedding_length_per_layer_input") {
+      silent.metadata.set(key, value);
+    }
+  }
+  silent.metadata.set("gemma4.vocab_size", uint32_t{64});
+  for (const LogicalTensor& tensor : without->tensors()) {
+    silent.add(tensor);
+  }
+  GemmaShape full;
+  full.ple_vocabulary = 57;
+  const auto with = make_gemma(full, 46);
+  with->metadata.set("gemma4.vocab_size", uint32_t{64});
+  for (const Checkpoint* like : std::initializer_list<const Checkpoint*>{&silent, with.get()}) {
+    const t::Parameters parameters = t::initial_target(*like, 3);
+    for (const LogicalTensor& tensor : like->tensors()) {
+      if (trains(tensor.name)) {
+        ASSERT_NE(parameters.find(tensor.name), nullptr) << tensor.name;
+        EXPECT_EQ(parameters.at(tensor.name).sizes().vec(), tensor.shape) << tensor.name;
+      }
+    }
+    const t::NoGradient no_gradient;
+    const Tensor logits = logits_of(network_of(*like), parameters, {5, 6, 7, 8});
+    EXPECT_TRUE(at::isfinite(logits).all().item<bool>());
+  }
+}
+
 TEST(TargetLearning, LossFallsAndTheFolderOpensInTheEngine) {
   const auto like = open_checkpoint(OCTET_SOURCE_DIR "/models/bolt-tiny/bolt-tiny-q8_0.gguf");
   t::ModelFrame frame;
@@ -135,11 +169,7 @@ TEST(TargetLearning, LossFallsAndTheFolderOpensInTheEngine) {
     }
   }
   t::TargetTask task(
-      network_of(*like),
-      t::initial_target(frame.portable.metadata, 1),
-      pieces,
-      t::Precision::kFull,
-      1
+      network_of(*like), t::initial_target(*like, 1), pieces, t::Precision::kFull, 1
   );
   t::TrainerSettings settings;
   settings.steps = 4;

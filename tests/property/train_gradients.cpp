@@ -75,6 +75,30 @@ TEST(Gradients, LossOfAHead) {
   );
 }
 
+/// Parts of two rows give what one part of all rows gives, and a head that trains its gradient.
+TEST(Gradients, LossOfATrainingHeadInParts) {
+  at::manual_seed(5);
+  Tensor states = random_leaf({7, 8});
+  Tensor weight = random_leaf({11, 8});
+  const t::OutputHead head = {weight, 5.0, t::Precision::kFull};
+  t::HeadLossRows rows;
+  rows.labels = at::randint(0, 11, {7}, at::kLong);
+  rows.weights = at::rand({7}, at::kDouble);
+  for (const bool taught : {false, true}) {
+    if (taught) {
+      rows.teacher = at::randn({7, 11}, at::kDouble);
+    }
+    const auto in_parts = [&] { return t::head_loss(states, head, rows, 2).loss; };
+    expect_gradient(states, in_parts, 56, "parts, states");
+    expect_gradient(weight, in_parts, 88, "parts, head");
+    const t::HeadLoss whole = t::head_loss(states, head, rows, 7);
+    const t::HeadLoss parts = t::head_loss(states, head, rows, 2);
+    EXPECT_NEAR(parts.loss.item<double>(), whole.loss.item<double>(), 1e-12);
+    EXPECT_TRUE(at::equal(parts.hits, whole.hits));
+    ASSERT_EQ(parts.hits.size(0), 7);
+  }
+}
+
 /// Rounding the operands changes a product by no more than they are rounded: 2^-9 each.
 TEST(Gradients, RoundedProductsAreNearExactOnes) {
   at::manual_seed(3);

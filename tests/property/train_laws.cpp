@@ -2,6 +2,8 @@
 // the whole, blocks do not see each other or what lies behind their anchors, and what is learned is
 // what runs.
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <set>
 #include <thread>
 #include <unistd.h>
@@ -11,6 +13,8 @@
 #include "octet/base/error.h"
 #include "octet/formats/open_checkpoint.h"
 #include "octet/train/training_run.h"
+#include "support/conversions.h"
+#include "support/drafter_forms.h"
 #include "support/temporary_directory.h"
 #include "support/tensor_rows.h"
 #include "support/training_fixture.h"
@@ -180,9 +184,53 @@ TEST(Blocks, SeeTheirContextAndThemselvesAlone) {
   EXPECT_LE(largest_difference(network.states(parameters, alone), expected[1]), 1e-5);
 }
 
+/// Weights as a folder holds them: matrices rounded to BF16, vectors as they are.
+void expect_rounded(const t::Parameters& trained, const t::Parameters& written) {
+  ASSERT_EQ(trained.all().size(), written.all().size());
+  for (const t::Parameter& parameter : trained.all()) {
+    Tensor expected = parameter.value.detach();
+    if (parameter.is_matrix()) {
+      expected = expected.to(at::kBFloat16).to(at::kFloat);
+    }
+    EXPECT_TRUE(at::equal(written.at(parameter.name), expected)) << parameter.name;
+  }
+}
+
+/// The engine, which reads the folder, drafts what the trained weights draft before they were
+/// written, and that is what the texts have.
+void expect_engine_drafts_alike(
+    const TrainingFixture& fixture, const t::Parameters& trained, const std::string& folder
+) {
+  TwoForms forms({fixture.target_checkpoint, open_checkpoint(folder)});
+  expect_rounded(trained, forms.parameters());
+  const t::NoGradient no_gradient;
+  int64_t blocks = 0;
+  int64_t drafts = 0;
+  int64_t alike = 0;
+  int64_t right = 0;
+  for (const t::TrainingText& text : fixture.texts) {
+    const TargetRun run = forms.run(text.tokens);
+    for (int64_t anchor = text.first_learned; anchor + 1 < std::ssize(text.tokens); ++anchor) {
+      const Tensor expected = forms.by_network(trained, run, text.tokens, {anchor})[0].argmax(1);
+      const Tensor found = tensor_of(forms.by_engine(run, text.tokens, anchor)).argmax(1);
+      ++blocks;
+      drafts += found.size(0);
+      alike += at::sum(found == expected).item<int64_t>();
+      right += found[0].item<int64_t>() == text.tokens[static_cast<size_t>(anchor) + 1] ? 1 : 0;
+    }
+  }
+  EXPECT_GT(static_cast<double>(alike), 0.97 * static_cast<double>(drafts));
+  EXPECT_GT(static_cast<double>(right), 0.8 * static_cast<double>(blocks));
+}
+
 TEST(Learning, LossFallsAndTheWrittenDrafterDraftsAlike) {
   TrainingFixture fixture;
   const TemporaryDirectory directory;
+  ThreadPool pool(1);
+  const SmallTokenizer tokenizer(64);  // a folder has one
+  Checkpoint with_tokenizer;
+  tokenizer.add_to(with_tokenizer.metadata);
+  const t::ModelFrame frame = t::drafter_frame(*fixture.drafter_checkpoint, with_tokenizer);
   for (const auto precision : {t::Precision::kFull, t::Precision::kBF16}) {
     const auto task = fixture.task(t::Teacher::kTokens, precision);
     t::Trainer trainer(*task, TrainingFixture::settings(60), nullptr);
@@ -194,10 +242,54 @@ TEST(Learning, LossFallsAndTheWrittenDrafterDraftsAlike) {
     EXPECT_LT(last.sums.mean_loss(), 0.5 * first);
     EXPECT_GT(last.sums.accuracy(0), 0.8);
     EXPECT_GT(last.gradient_norm, 0.0);
+    const std::string folder = directory.file(precision == t::Precision::kFull ? "f32" : "bf16");
+    t::write_model_folder(task->parameters(), frame, folder, pool);
+    expect_engine_drafts_alike(fixture, task->parameters(), folder);
   }
 }
 
-/// Each rank in a thread of its own here; real processes in tests/e2e.
+/// One weight that is no number makes every gradient none; the step must leave all as it was.
+TEST(Learning, EndsBeforeGradientsThatAreNoNumbersSpoilTheWeights) {
+  TrainingFixture fixture;
+  const auto task = fixture.task();
+  t::Trainer trainer(*task, TrainingFixture::settings(3), nullptr);
+  trainer.step();
+  {
+    const t::NoGradient no_gradient;
+    task->parameters().at("fc.weight")[0][0].fill_(std::nan(""));
+  }
+  const std::vector<Tensor> before = copied_values(task->parameters());
+  try {
+    trainer.step();
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
+    EXPECT_NE(std::string(error.what()).find("step 2"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(trainer.next_step(), 1);
+  for (size_t i = 0; i < before.size(); ++i) {
+    const Tensor& after = task->parameters().all()[i].value;
+    EXPECT_TRUE(at::allclose(after, before[i], 0.0, 0.0, /*equal_nan=*/true));
+  }
+}
+
+/// `work` of two processes, each in a thread of its own here; real processes in tests/e2e.
+void for_both_ranks(const std::function<void(t::ProcessGroup&)>& work) {
+  static int meetings = 0;
+  const int port = 20000 + (static_cast<int>(::getpid()) + 7919 * meetings++) % 20000;
+  const auto rank = [&](int number) {
+    t::ProcessPlace place;
+    place.rank = number;
+    place.processes = 2;
+    place.port = port;
+    t::ProcessGroup group(place, 20);
+    work(group);
+  };
+  std::thread other([&] { rank(1); });
+  rank(0);
+  other.join();
+}
+
 TEST(Together, TwoWithHalfABatchFollowOneWithAllOfIt) {
   constexpr int64_t kSteps = 5;
   TrainingFixture alone_fixture;
@@ -207,26 +299,17 @@ TEST(Together, TwoWithHalfABatchFollowOneWithAllOfIt) {
   while (!alone.finished()) {
     expected.push_back(alone.step().sums.mean_loss());
   }
-  const int port = 20000 + static_cast<int>(::getpid()) % 20000;
   std::vector<double> losses[2];
   std::vector<Tensor> weights[2];
-  const auto train_rank = [&](int rank) {
+  for_both_ranks([&](t::ProcessGroup& group) {
     TrainingFixture fixture;
     const auto task = fixture.task();
-    t::ProcessPlace place;
-    place.rank = rank;
-    place.processes = 2;
-    place.port = port;
-    t::ProcessGroup group(place, 20);
     t::Trainer trainer(*task, TrainingFixture::settings(kSteps), &group);
     while (!trainer.finished()) {
-      losses[rank].push_back(trainer.step().sums.mean_loss());
+      losses[group.rank()].push_back(trainer.step().sums.mean_loss());
     }
-    weights[rank] = copied_values(task->parameters());
-  };
-  std::thread other([&] { train_rank(1); });
-  train_rank(0);
-  other.join();
+    weights[group.rank()] = copied_values(task->parameters());
+  });
   EXPECT_EQ(losses[0], losses[1]);
   ASSERT_EQ(losses[0].size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -234,6 +317,65 @@ TEST(Together, TwoWithHalfABatchFollowOneWithAllOfIt) {
   }
   for (size_t i = 0; i < weights[0].size(); ++i) {
     EXPECT_TRUE(at::equal(weights[0][i], weights[1][i]));
+  }
+}
+
+/// Process 0 goes on from two steps, the other comes with nothing and gets all of it.
+TEST(Together, TheOthersBeginWithTheStateOfTheFirst) {
+  std::string notes[2];
+  std::string states[2];
+  const TemporaryDirectory directory;
+  for_both_ranks([&](t::ProcessGroup& group) {
+    TrainingFixture fixture;
+    const int rank = group.rank();
+    if (rank == 0) {
+      const auto task = fixture.task();
+      t::Trainer before(*task, TrainingFixture::settings(4), nullptr);
+      before.step();
+      before.step();
+      before.save(directory.file("state"), "one run", "what was seen");
+    }
+    const auto task = fixture.task();
+    t::Trainer trainer(*task, TrainingFixture::settings(4), &group);
+    const std::string own = rank == 0 ? trainer.restore(directory.file("state"), "one run") : "";
+    notes[rank] = trainer.begin_together("one run", own);
+    EXPECT_EQ(trainer.next_step(), 2);
+    trainer.step();
+    const std::string file = directory.file("after" + std::to_string(rank));
+    trainer.save(file, "one run", "");  // weights, moments and the step's number
+    states[rank] = read_text(file);
+  });
+  EXPECT_EQ(notes[0], "what was seen");
+  EXPECT_EQ(notes[1], "what was seen");
+  EXPECT_FALSE(states[0].empty());
+  EXPECT_TRUE(states[0] == states[1]);
+}
+
+TEST(Together, ProcessesOfDifferentRunsAreRefused) {
+  std::string said[2];
+  for_both_ranks([&](t::ProcessGroup& group) {
+    TrainingFixture fixture;
+    const auto task = fixture.task();
+    t::Trainer trainer(*task, TrainingFixture::settings(4), &group);
+    try {
+      trainer.begin_together("seed " + std::to_string(group.rank()), "");
+    } catch (const Error& error) {
+      said[group.rank()] = error.what();
+    }
+  });
+  for (const std::string& what : said) {
+    EXPECT_NE(what.find("same flags, models and texts"), std::string::npos) << what;
+  }
+}
+
+TEST(Together, AddressesByWhichAMachineIsReached) {
+  EXPECT_EQ(t::own_address_towards("127.0.0.1"), "127.0.0.1");
+  try {
+    t::own_address_towards("no.such.host.invalid");
+    FAIL() << "found";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kNotFound);
+    EXPECT_NE(std::string(error.what()).find("--meet"), std::string::npos) << error.what();
   }
 }
 

@@ -91,21 +91,25 @@ void add_run(CLI::App& app, LoopOptions& loop) {
   option("-o,--output", loop.output, "folder for the trained model")
       ->required()
       ->type_name("FOLDER");
-  app.add_flag("--force", loop.force, "replace the output")->group(kGroupRun);
+  app.add_flag("--force", loop.force, "replace the output, and the state of another run")
+      ->group(kGroupRun);
   option("--state", loop.state_file, "where the run's state is saved, to be resumed from")
       ->type_name("FILE");
   app.add_flag("--resume", loop.resume, "go on from --state")->needs("--state")->group(kGroupRun);
   option("--save-every", loop.save_every, "steps between saved states")
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
-      ->type_name("N");
+      ->type_name("N")
+      ->needs("--state");
   option("--validate-every", loop.validate_every, "steps between validations; default: an epoch")
       ->check(CLI::PositiveNumber)
-      ->type_name("N");
+      ->type_name("N")
+      ->needs("--validation");
   option("--patience", loop.patience, "validations without gain that end the run; 0: none do")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+      ->type_name("N")
+      ->needs("--validation");
   option("--html", loop.html_file, "write a self-contained page with the curves")
       ->type_name("FILE");
   option("-t,--threads", loop.threads, "of this process; default: all usable CPUs")
@@ -122,6 +126,7 @@ void add_together(CLI::App& app, LoopOptions& loop) {
   app.add_option("--rank", loop.place.rank, "of this process, from 0")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N")
+      ->needs("--processes")
       ->group(kGroupTogether);
   app.add_option_function<std::string>(
          "--meet",
@@ -137,6 +142,7 @@ void add_together(CLI::App& app, LoopOptions& loop) {
          "where the processes meet: an address and a free port of rank 0"
   )
       ->type_name("HOST:PORT")
+      ->needs("--processes")
       ->group(kGroupTogether);
 }
 
@@ -183,6 +189,7 @@ void add_drafter_shape(CLI::App& app, DrafterArguments& drafter) {
       ->transform(CLI::CheckedTransformer(std::map<std::string, InitialScale>{
           {"fan-in", InitialScale::kByFanIn}, {"0.02", InitialScale::kFixed}}))
       ->option_text("fan-in|0.02")
+      ->excludes("--init")
       ->group(kGroupModel);
 }
 
@@ -218,6 +225,7 @@ void add_drafter(CLI::App& app, DrafterArguments& drafter) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->type_name("N")
+      ->needs("--validation")
       ->group(kGroupRun);
   add_run(app, drafter.loop);
   add_together(app, drafter.loop);
@@ -284,7 +292,14 @@ void add_samples(CLI::App& app, SamplesArguments& samples) {
   app.add_flag("--force", samples.force, "replace the output");
 }
 
-void check_place(const LoopOptions& loop) {
+/// What CLI11 cannot say: flags that depend on values of others.
+void check_loop(const CLI::App& app, const LoopOptions& loop) {
+  if (loop.trainer.optimizer.kind == OptimizerKind::kAdamW && app.count("--matrix-rate") > 0) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        "--matrix-rate is the rate of Muon, which --optimizer adamw does without; give --rate"
+    );
+  }
   const ProcessPlace& place = loop.place;
   if (place.rank >= place.processes || (place.processes > 1 && place.port == 0)) {
     throw Error(
@@ -306,7 +321,9 @@ TrainCommand parse_train_arguments(const std::vector<std::string>& arguments) {
   CLI::App* drafter_app = app.add_subcommand("drafter", "train a DFlash drafter for a target");
   add_drafter(*drafter_app, drafter);
   TargetArguments target;
-  CLI::App* target_app = app.add_subcommand("target", "train a small gemma4 target on text");
+  CLI::App* target_app = app.add_subcommand(
+      "target", "train a small gemma4 target on every token of texts, given ones too"
+  );
   add_target(*target_app, target);
   CorpusArguments corpus;
   CLI::App* corpus_app = app.add_subcommand("corpus", "write dialogues to train a small target on");
@@ -335,10 +352,10 @@ TrainCommand parse_train_arguments(const std::vector<std::string>& arguments) {
     return corpus;
   }
   if (target_app->parsed()) {
-    check_place(target.loop);
+    check_loop(*target_app, target.loop);
     return target;
   }
-  check_place(drafter.loop);
+  check_loop(*drafter_app, drafter.loop);
   return drafter;
 }
 

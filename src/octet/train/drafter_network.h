@@ -1,7 +1,7 @@
 // The DFlash drafter as a differentiable function: context features and anchors in, the states that
 // the head scores out. The formula is that of models/dflash/forward.h (dflash.md section 3), over
 // many blocks of many sequences at once; the tests hold the two against each other. Not for losses
-// (draft_loss.h). Invariant: a block sees the context before its anchor and itself, never another
+// (head_loss.h). Invariant: a block sees the context before its anchor and itself, never another
 // block and never the features at or behind its anchor.
 #pragma once
 

@@ -53,7 +53,7 @@ struct DrafterTask::Batch {
   std::vector<int64_t> anchor_positions;  // [blocks]
   std::vector<int64_t> labels;            // [blocks * (block - 1)]
   std::vector<float> weights;             // likewise; 0 behind the text's end
-  std::vector<Tensor> teacher;            // rows of logits in the order of the labels
+  Tensor teacher;  // rows of logits in the order of the labels; undefined: the labels teach
 
   DraftBlocks blocks() const {
     return {
@@ -85,10 +85,11 @@ ParameterRule DrafterTask::rule(const Parameter& parameter) const {
   return {parameter.is_matrix(), 1.0};
 }
 
-void DrafterTask::add_sample(Batch& batch, int64_t sample) {
-  const TrainingText& text = texts_[static_cast<size_t>(order_.text(sample))];
-  const std::vector<int64_t> anchors =
-      choose_anchors(text, settings_.anchors, settings_.seed, sample);
+void DrafterTask::add_text(
+    Batch& batch, const TrainingText& text, std::span<const int64_t> anchors
+) {
+  // Where the text's rows of the teacher begin.
+  const int64_t first_row = std::ssize(batch.labels);
   const int64_t count = std::ssize(text.tokens);
   const int64_t drafts = network_.config().block - 1;
   for (const int64_t anchor : anchors) {
@@ -105,27 +106,23 @@ void DrafterTask::add_sample(Batch& batch, int64_t sample) {
       );
     }
   }
-  read_target(batch, text, anchors);
+  read_target(batch, text, anchors, first_row);
   batch.tokens += count;
 }
 
 /// Runs the engine's target over the text, a chunk at a time, and keeps the features of every row
 /// and the logits that the blocks are taught by: those at position p - 1 foresee position p.
 void DrafterTask::read_target(
-    Batch& batch, const TrainingText& text, std::span<const int64_t> anchors
+    Batch& batch, const TrainingText& text, std::span<const int64_t> anchors, int64_t first_row
 ) {
   const int64_t count = std::ssize(text.tokens);
   const int64_t drafts = network_.config().block - 1;
   const std::vector<int>& taps = network_.config().taps;
   const int64_t width = std::ssize(taps) * network_.config().hidden;
   const int64_t vocabulary = target_.shape().vocabulary;
-  const bool wants_logits = settings_.teacher == Teacher::kDistribution;
+  const bool wants_logits = batch.teacher.defined();
 
   Tensor features = at::empty({count, width}, at::kFloat);
-  Tensor teacher;
-  if (wants_logits) {
-    teacher = at::zeros({std::ssize(anchors) * drafts, vocabulary}, at::kFloat);
-  }
   const auto cache = target_.new_cache(count, KvType::kBF16);
   ForwardRows out;
   for (int64_t begin = 0; begin < count; begin += target_.max_rows()) {
@@ -146,7 +143,8 @@ void DrafterTask::read_target(
         const int64_t row = anchors[a] + k - 1 - begin;
         if (row >= 0 && row < rows) {
           std::memcpy(
-              teacher.data_ptr<float>() + (static_cast<int64_t>(a) * drafts + k - 1) * vocabulary,
+              batch.teacher.data_ptr<float>() +
+                  (first_row + static_cast<int64_t>(a) * drafts + k - 1) * vocabulary,
               out.logits.row(row),
               static_cast<size_t>(vocabulary) * sizeof(float)
           );
@@ -159,17 +157,25 @@ void DrafterTask::read_target(
   }
   batch.rows += count;
   batch.features.push_back(std::move(features));
-  if (wants_logits) {
-    batch.teacher.push_back(std::move(teacher));
-  }
 }
 
 BatchSums DrafterTask::accumulate(const BatchShare& share) {
-  Batch batch;
-  for (int64_t i = 0; i < share.count; ++i) {
-    add_sample(batch, share.first_sample + i);
-  }
   const int64_t drafts = network_.config().block - 1;
+  std::vector<const TrainingText*> texts;
+  std::vector<std::vector<int64_t>> anchors;
+  int64_t blocks = 0;
+  for (int64_t sample = share.first_sample; sample < share.first_sample + share.count; ++sample) {
+    texts.push_back(&texts_[static_cast<size_t>(order_.text(sample))]);
+    anchors.push_back(choose_anchors(*texts.back(), settings_.anchors, settings_.seed, sample));
+    blocks += std::ssize(anchors.back());
+  }
+  Batch batch;
+  if (settings_.teacher == Teacher::kDistribution) {
+    batch.teacher = at::zeros({blocks * drafts, target_.shape().vocabulary}, at::kFloat);
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    add_text(batch, *texts[i], anchors[i]);
+  }
   BatchSums sums;
   sums.tokens = static_cast<double>(batch.tokens);
   sums.hits.assign(static_cast<size_t>(drafts), 0.0);
@@ -180,9 +186,7 @@ BatchSums DrafterTask::accumulate(const BatchShare& share) {
   HeadLossRows rows;
   rows.labels = long_tensor(batch.labels);
   rows.weights = at::tensor(batch.weights);
-  if (!batch.teacher.empty()) {
-    rows.teacher = at::cat(batch.teacher);
-  }
+  rows.teacher = batch.teacher;
   const Tensor states = network_.states(parameters_, batch.blocks());
   const HeadLoss result = head_loss(states, head_, rows);
   result.loss.backward();

@@ -52,8 +52,10 @@ class DrafterTask : public TrainingTask {
  private:
   struct Batch;
 
-  void add_sample(Batch& batch, int64_t sample);
-  void read_target(Batch& batch, const TrainingText& text, std::span<const int64_t> anchors);
+  void add_text(Batch& batch, const TrainingText& text, std::span<const int64_t> anchors);
+  void read_target(
+      Batch& batch, const TrainingText& text, std::span<const int64_t> anchors, int64_t first_row
+  );
 
   DrafterNetwork network_;
   Parameters parameters_;

@@ -7,8 +7,10 @@
 namespace octet::train {
 namespace {
 
-/// Bounds the logits in memory: rows times vocabulary.
+/// Bounds the logits in memory: rows times vocabulary. Fewer rows than `kLeastRows` would read the
+/// head's weight too often.
 constexpr int64_t kLogitsAtATime = int64_t{1} << 22;
+constexpr int64_t kLeastRows = 256;
 
 Tensor capped(const Tensor& logits, double cap) {
   return cap > 0.0 ? at::tanh(logits / cap) * cap : logits;
@@ -21,13 +23,40 @@ struct PartResult {
   Tensor hits;
 };
 
+/// The head as products take it, rounded once and not for every part.
+class RoundedHead {
+ public:
+  explicit RoundedHead(const OutputHead& head)
+      : type_(head.precision == Precision::kBF16 ? at::kBFloat16 : head.weight.scalar_type()),
+        weight_(head.weight.detach().to(type_)) {}
+
+  Tensor logits(const Tensor& states) const { return product(states, weight_.t()); }
+  Tensor gradient_of_states(const Tensor& gradient) const { return product(gradient, weight_); }
+  /// [vocabulary, hidden]
+  Tensor gradient_of_weight(const Tensor& gradient, const Tensor& states) const {
+    return product(gradient.t(), states);
+  }
+
+ private:
+  Tensor product(const Tensor& a, const Tensor& b) const {
+    return at::mm(a.to(type_), b.to(type_)).to(a.scalar_type());
+  }
+
+  at::ScalarType type_;
+  Tensor weight_;
+};
+
 /// With y the capped logits and t the target distribution: loss = -w sum t log softmax(y), and its
 /// gradient in y is w (softmax(y) - t); the cap's slope is 1 - (y / cap)^2.
 PartResult part_loss(
-    const Tensor& states, const OutputHead& head, const HeadLossRows& rows, bool head_trains
+    const Tensor& states,
+    const RoundedHead& head,
+    double softcap,
+    const HeadLossRows& rows,
+    bool head_trains
 ) {
-  const Tensor logits = linear(states, head.weight, head.precision);
-  const Tensor y = capped(logits, head.softcap);
+  const Tensor logits = head.logits(states);
+  const Tensor y = capped(logits, softcap);
   const Tensor log_shares = at::log_softmax(y, -1);
   const Tensor labels = rows.labels.unsqueeze(1);
   PartResult result;
@@ -42,12 +71,12 @@ PartResult part_loss(
     gradient.scatter_add_(1, labels, at::full_like(labels, -1.0, gradient.options()));
   }
   gradient *= rows.weights.unsqueeze(1);
-  if (head.softcap > 0.0) {
-    gradient *= 1.0 - at::square(y / head.softcap);
+  if (softcap > 0.0) {
+    gradient *= 1.0 - at::square(y / softcap);
   }
-  result.gradient = linear(gradient, head.weight.t(), head.precision);
+  result.gradient = head.gradient_of_states(gradient);
   if (head_trains) {
-    result.of_head = linear(gradient.t(), states.t(), head.precision);
+    result.of_head = head.gradient_of_weight(gradient, states);
   }
   return result;
 }
@@ -59,11 +88,12 @@ struct HeadLossFunction : torch::autograd::Function<HeadLossFunction> {
       const Tensor& weight,
       const OutputHead& head,
       const HeadLossRows& rows,
+      int64_t step,
       Tensor* hits
   ) {
     const bool head_trains = weight.requires_grad();
     Tensor of_head = head_trains ? at::zeros_like(weight) : Tensor();
-    const int64_t step = std::max<int64_t>(1, kLogitsAtATime / head.weight.size(0));
+    const RoundedHead rounded(head);
     Tensor loss = at::zeros({}, states.options());
     Tensor gradient = at::empty_like(states);
     std::vector<Tensor> all_hits;
@@ -73,7 +103,8 @@ struct HeadLossFunction : torch::autograd::Function<HeadLossFunction> {
       if (rows.teacher.defined()) {
         part.teacher = rows.teacher.slice(0, begin, end);
       }
-      const PartResult result = part_loss(states.slice(0, begin, end), head, part, head_trains);
+      const PartResult result =
+          part_loss(states.slice(0, begin, end), rounded, head.softcap, part, head_trains);
       loss += result.loss;
       gradient.slice(0, begin, end).copy_(result.gradient);
       if (head_trains) {
@@ -92,16 +123,22 @@ struct HeadLossFunction : torch::autograd::Function<HeadLossFunction> {
         saved[1].defined() ? saved[1] * gradients[0] : Tensor(),
         Tensor(),
         Tensor(),
+        Tensor(),
         Tensor()};
   }
 };
 
 }  // namespace
 
-HeadLoss head_loss(const Tensor& states, const OutputHead& head, const HeadLossRows& rows) {
+HeadLoss head_loss(
+    const Tensor& states, const OutputHead& head, const HeadLossRows& rows, int64_t rows_at_a_time
+) {
   OCTET_CHECK(states.size(0) > 0 && rows.labels.size(0) == states.size(0));
+  const int64_t step = rows_at_a_time > 0
+                           ? rows_at_a_time
+                           : std::max(kLeastRows, kLogitsAtATime / head.weight.size(0));
   HeadLoss result;
-  result.loss = HeadLossFunction::apply(states, head.weight, head, rows, &result.hits);
+  result.loss = HeadLossFunction::apply(states, head.weight, head, rows, step, &result.hits);
   return result;
 }
 

@@ -1,7 +1,7 @@
 // The loss of states that a head scores: weighted cross entropy against labels or against a
-// teacher's distribution. Logits are never kept: the gradients are formed while the loss is, a few
-// hundred rows at a time. The head trains where its weight wants a gradient. Not for what makes the
-// states. Invariant: everything is a sum over rows, so that parts of a batch add up.
+// teacher's distribution. The head's logits are never kept: the gradients are formed while the
+// loss is, a few hundred rows at a time. The head trains where its weight wants a gradient. Not for
+// what makes the states. Invariant: everything is a sum over rows, so that parts of a batch add up.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,13 @@ struct HeadLoss {
   Tensor hits;  // [rows], bool: the largest logit is the label's
 };
 
-/// states [rows, hidden].
-HeadLoss head_loss(const Tensor& states, const OutputHead& head, const HeadLossRows& rows);
+/// states [rows, hidden]. Logits are formed for `rows_at_a_time` rows together; 0: as many as fit
+/// 16 MB, but 256 at least.
+HeadLoss head_loss(
+    const Tensor& states,
+    const OutputHead& head,
+    const HeadLossRows& rows,
+    int64_t rows_at_a_time = 0
+);
 
 }  // namespace octet::train

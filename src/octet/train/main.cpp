@@ -2,6 +2,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,6 +27,16 @@ struct Dispatch {
   int operator()(const SamplesArguments& arguments) const { return write_samples(arguments); }
 };
 
+int out_of_memory() {
+  fmt::print(stderr, "octet-train: out of memory; try a smaller --batch, --anchors or --length\n");
+  return kExitInput;
+}
+
+/// libtorch's allocator throws its general error, which its text alone tells from others.
+bool is_of_allocator(const std::exception& error) {
+  return std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
+}
+
 int guarded_main(const std::vector<std::string>& arguments) {
   try {
     return std::visit(Dispatch{}, parse_train_arguments(arguments));
@@ -33,11 +44,11 @@ int guarded_main(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "octet-train: {}\n", error.what());
     return kExitInput;
   } catch (const std::bad_alloc&) {
-    fmt::print(
-        stderr, "octet-train: out of memory; try a smaller --batch, --anchors or --length\n"
-    );
-    return kExitInput;
+    return out_of_memory();
   } catch (const std::exception& error) {
+    if (is_of_allocator(error)) {
+      return out_of_memory();
+    }
     fmt::print(stderr, "octet-train: this is a bug of octet, please report it: {}\n", error.what());
     return kExitBug;
   }

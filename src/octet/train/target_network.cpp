@@ -202,13 +202,14 @@ Tensor TargetNetwork::per_layer_branch(
   );
 }
 
-Parameters initial_target(const Metadata& metadata, uint64_t seed) {
+Parameters initial_target(const Checkpoint& like, uint64_t seed) {
   constexpr double kPostNorm = 0.5;
   constexpr double kPostPerLayerNorm = 0.2;
   RandomWeights random(seed);
   Parameters parameters;
-  const auto per_layer_width =
-      static_cast<double>(metadata.integer("gemma4.embedding_length_per_layer_input"));
+  const auto per_layer_width = static_cast<double>(
+      like.metadata.find_integer("gemma4.embedding_length_per_layer_input").value_or(0)  // none
+  );
   const auto vector_value = [](const std::string& name, int64_t size) {
     if (name.ends_with("attn_q_norm.weight")) {
       return 1.0 / std::sqrt(static_cast<double>(size));
@@ -218,7 +219,7 @@ Parameters initial_target(const Metadata& metadata, uint64_t seed) {
     }
     return name.ends_with("post_norm.weight") ? kPostPerLayerNorm : 1.0;
   };
-  for (const ExpectedTensor& tensor : expected_tensors(metadata)) {
+  for (const ExpectedTensor& tensor : expected_tensors(like.metadata)) {
     if (tensor.presence == TensorPresence::kUnused || tensor.name == kRopeFrequenciesName ||
         tensor.name == "output.weight") {
       continue;
@@ -230,7 +231,7 @@ Parameters initial_target(const Metadata& metadata, uint64_t seed) {
     }
     const bool per_layer_table = tensor.name == "per_layer_token_embd.weight";
     if (shape[0] == kAnyDimension) {
-      shape[0] = metadata.integer("gemma4.vocab_size");
+      shape[0] = like.at(tensor.name).rows();
     }
     const double width = per_layer_table ? per_layer_width : static_cast<double>(shape[1]);
     parameters.add(tensor.name, random.normal(shape, 1.0 / std::sqrt(width)));

@@ -45,10 +45,10 @@ class TargetNetwork {
   Precision precision_;
 };
 
-/// Initial weights of the checkpoint that `metadata` describe: matrices N(0, 1 / inputs), tables
-/// N(0, 1 / width) because the forward pass scales them up, norms of queries 1 / sqrt(head width)
-/// because the attention scale is 1, norms behind attention and MLP 0.5, behind the per-layer
-/// input 0.2, all others and the layer scalars 1.
-Parameters initial_target(const Metadata& metadata, uint64_t seed);
+/// Initial weights of a target like this one: matrices N(0, 1 / inputs), tables N(0, 1 / width)
+/// because the forward pass scales them up, norms of queries 1 / sqrt(head width) because the
+/// attention scale is 1, norms behind attention and MLP 0.5, behind the per-layer input 0.2, all
+/// others and the layer scalars 1.
+Parameters initial_target(const Checkpoint& like, uint64_t seed);
 
 }  // namespace octet::train

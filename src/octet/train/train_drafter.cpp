@@ -6,6 +6,7 @@
 
 #include "octet/base/error.h"
 #include "octet/engine/acceptance_replay.h"
+#include "octet/evaluate/checkpoint_digest.h"
 #include "octet/formats/open_checkpoint.h"
 #include "octet/models/load_model.h"
 #include "octet/text/load_tokenizer.h"
@@ -51,6 +52,7 @@ FrozenTarget open_target(const std::string& path, int threads) {
 struct Beginning {
   ModelFrame frame;
   Parameters parameters;
+  std::string description;  // of the weights
 };
 
 Beginning begin(const DrafterArguments& arguments, const FrozenTarget& target) {
@@ -63,14 +65,29 @@ Beginning begin(const DrafterArguments& arguments, const FrozenTarget& target) {
     const DFlashConfig config = read_dflash_config(shape);
     check_pair(target.model->shape(), config, shape.path);
     beginning.parameters = initial_drafter(config, arguments.loop.seed, arguments.initial_scale);
+    beginning.description = beginning_description(
+        nullptr,
+        arguments.initial_scale == InitialScale::kFixed ? "random weights 0.02"
+                                                        : "random weights by fan-in"
+    );
     return beginning;
   }
   const auto checkpoint = open_checkpoint(arguments.initial);
+  if (checkpoint->find("output.weight") != nullptr) {
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format(
+            "{}: has an output head of its own, which is not trained; expected a drafter that uses "
+            "its target's head",
+            checkpoint->path
+        )
+    );
+  }
   // The engine's own checks of the pair.
   load_drafter(checkpoint, *target.ops, *target.model, {});
   beginning.frame = drafter_frame(*checkpoint, *target.checkpoint);
-  beginning.parameters =
-      parameters_of(*checkpoint, [](std::string_view name) { return name != "output.weight"; });
+  beginning.parameters = parameters_of(*checkpoint, [](std::string_view) { return true; });
+  beginning.description = beginning_description(checkpoint.get(), "");
   return beginning;
 }
 
@@ -116,11 +133,18 @@ Validation replay(
 
 /// Everything that the weights after a step depend on.
 std::string description(
-    const DrafterArguments& arguments, const Parameters& parameters, uint64_t texts
+    const DrafterArguments& arguments,
+    const Beginning& beginning,
+    const Checkpoint& target,
+    uint64_t texts
 ) {
   return fmt::format(
-      "drafter of {} parameters; texts {:016x}; anchors {}, gamma {}, teacher {}, {}",
-      parameters.count(),
+      "drafter of {} parameters, shape {:016x}, from {}; target {:016x}; texts {:016x}; "
+      "anchors {}, gamma {}, teacher {}, {}",
+      beginning.parameters.count(),
+      shape_digest(beginning.frame),
+      beginning.description,
+      checkpoint_digest(target),
       texts,
       arguments.task.anchors,
       arguments.task.weight_decay,
@@ -133,17 +157,19 @@ std::string description(
 
 int train_drafter(const DrafterArguments& arguments) {
   const LoopOptions& loop = arguments.loop;
-  TrainingSession session(loop);
+  TrainingSession session(loop, {arguments.target, arguments.initial});
   FrozenTarget target = open_target(arguments.target, session.threads());
   Beginning beginning = begin(arguments, target);
   const DFlashConfig config = config_of(beginning);
 
   TextRules rules;
   rules.vocabulary = target.model->shape().vocabulary;
-  rules.most_tokens = std::min(
-      loop.length > 0 ? loop.length : kDefaultLength, target.model->shape().context_length
-  );
+  const int64_t length = loop.length > 0 ? loop.length : kDefaultLength;
+  rules.most_tokens = std::min(length, target.model->shape().context_length);
   rules.least_learned = kLeastLearned;
+  if (rules.most_tokens < length) {
+    rules.most_tokens_by = "the target's context length";
+  }
   rules.bad = loop.bad_lines;
   const TrainingTexts texts = session.read(loop.data_files, rules, target.tokenizer.get());
   const TrainingTexts judged = session.read(loop.validation_files, rules, target.tokenizer.get());
@@ -151,8 +177,9 @@ int train_drafter(const DrafterArguments& arguments) {
 
   DrafterTaskSettings settings = arguments.task;
   settings.seed = loop.seed;
+  const std::string about =
+      description(arguments, beginning, *target.checkpoint, texts_digest(texts.texts));
   const ModelFrame frame = std::move(beginning.frame);
-  const std::string about = description(arguments, beginning.parameters, texts_digest(texts.texts));
   const double scale = config.embedding_scale.value_or(1.0F);
   DrafterTask task(
       DrafterNetwork(config, target.embedding, scale, loop.precision),

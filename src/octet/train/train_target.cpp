@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/formats/checkpoint_validation.h"
 #include "octet/formats/open_checkpoint.h"
 #include "octet/formats/rope_frequencies.h"
+#include "octet/formats/tensor_names.h"
 #include "octet/text/load_tokenizer.h"
 #include "octet/train/options.h"
 #include "octet/train/target_task.h"
@@ -18,22 +20,60 @@ namespace {
 constexpr int64_t kDefaultLength = 512;
 constexpr int64_t kJudgedPieces = 24;  // of validation texts, evenly spread
 
-/// Tables and matrices train; a head of its own would have to be tied here.
-bool trains(std::string_view name) {
-  return name != kRopeFrequenciesName && name != "output.weight";
+void require_tied(const Checkpoint& target) {
+  if (target.architecture() != "gemma4" || target.find("output.weight") != nullptr) {
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format("{}: expected a gemma4 target whose head is its embedding", target.path)
+    );
+  }
+}
+
+/// Weights to begin with. Throws Error(kMismatch) unless they have names and shapes of `like`.
+Parameters given_target(const Checkpoint& given, const Checkpoint& like) {
+  require_tied(given);
+  Checkpoint fitting;
+  fitting.metadata = like.metadata;
+  try {
+    const auto tensors = given.tensors();
+    add_validated_tensors(fitting, {tensors.begin(), tensors.end()}, UnusedTensors::kLeaveOut);
+  } catch (const Error& error) {
+    throw Error(
+        ErrorKind::kMismatch,
+        fmt::format("{}: its weights do not fit {}: {}", given.path, like.path, error.what())
+    );
+  }
+  for (const LogicalTensor& tensor : like.tensors()) {
+    const LogicalTensor* own = fitting.find(tensor.name);
+    if (own == nullptr || own->shape != tensor.shape) {
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format(
+              "{}: its weights do not fit {}: {} is {} instead of {}",
+              given.path,
+              like.path,
+              tensor.name,
+              own == nullptr ? "missing" : shape_text(own->shape),
+              shape_text(tensor.shape)
+          )
+      );
+    }
+  }
+  return parameters_of(fitting, [](std::string_view name) { return name != kRopeFrequenciesName; });
 }
 
 ModelFrame frame_like(const std::shared_ptr<const Checkpoint>& like) {
-  if (like->architecture() != "gemma4" || like->find("output.weight") != nullptr) {
-    throw Error(
-        ErrorKind::kUnsupported,
-        fmt::format("{}: expected a gemma4 target whose head is its embedding", like->path)
-    );
-  }
+  require_tied(*like);
   ModelFrame frame;
   frame.portable = gather_metadata(*like, nullptr);
   frame.owner = like;
   frame.fixed.push_back(like->at(kRopeFrequenciesName));
+  try {
+    partial_rotary_factor_of(frame.fixed.front());  // other divisors are not trained
+  } catch (Error& error) {
+    error.add_context(like->path);
+    throw;
+  }
   return frame;
 }
 
@@ -50,19 +90,20 @@ std::vector<TrainingText> evenly(const std::vector<TrainingText>& pieces, int64_
 
 int train_target(const TargetArguments& arguments) {
   const LoopOptions& loop = arguments.loop;
-  TrainingSession session(loop);
+  TrainingSession session(loop, {arguments.like, arguments.initial});
   const auto like = open_checkpoint(arguments.like);
   const auto tokenizer = load_tokenizer(*like);
   const ModelFrame frame = frame_like(like);
   const Gemma4Config config = read_gemma4_config(*like);
-  Parameters parameters = arguments.initial.empty()
-                              ? initial_target(frame.portable.metadata, loop.seed)
-                              : parameters_of(*open_checkpoint(arguments.initial), trains);
+  const auto initial = arguments.initial.empty() ? nullptr : open_checkpoint(arguments.initial);
+  Parameters parameters =
+      initial ? given_target(*initial, *like) : initial_target(*like, loop.seed);
   const Tensor divisors = decoded(frame.fixed.front());
 
   TextRules rules;
   rules.vocabulary = config.vocabulary;
   rules.most_tokens = config.context_length;
+  rules.most_tokens_by = "the target's context length";
   rules.bad = loop.bad_lines;
   const int64_t length = loop.length > 0 ? loop.length : kDefaultLength;
   const std::vector<TrainingText> pieces =
@@ -82,8 +123,10 @@ int train_target(const TargetArguments& arguments) {
   TrainingSession::Plan plan;
   plan.title = fmt::format("target like {}", arguments.like);
   plan.description = fmt::format(
-      "target of {} parameters; texts {:016x}; length {}, {}",
+      "target of {} parameters, shape {:016x}, from {}; texts {:016x}; length {}, {}",
       parameters.count(),
+      shape_digest(frame),
+      beginning_description(initial.get(), "random weights"),
       texts_digest(pieces),
       length,
       loop_description(loop)

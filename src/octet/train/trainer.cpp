@@ -1,12 +1,14 @@
 #include "octet/train/trainer.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include <fmt/format.h>
 
 #include "octet/base/check.h"
 #include "octet/base/error.h"
-#include "octet/train/state_file.h"
+#include "octet/evaluate/digest.h"
 
 namespace octet::train {
 namespace {
@@ -36,6 +38,23 @@ void unpack(const Tensor& numbers, BatchSums& sums) {
     for (double& number : *list) {
       number = *from++;
     }
+  }
+}
+
+/// A step with such gradients would make every weight worthless, and the saved state after it.
+void require_finite(const StepReport& report) {
+  if (!std::isfinite(report.gradient_norm)) {
+    throw Error(
+        ErrorKind::kMismatch,
+        fmt::format(
+            "step {} has gradients without a finite norm (mean loss {:.3g}), so the run ends "
+            "before they spoil the weights; begin anew with smaller --rate and --matrix-rate, a "
+            "longer "
+            "--warm-up or --precision f32",
+            report.step + 1,
+            report.sums.mean_loss()
+        )
+    );
   }
 }
 
@@ -110,6 +129,7 @@ StepReport Trainer::step() {
       gradient.div_(report.sums.weight);
     }
     report.gradient_norm = clip_gradients(gradients, settings_.clip);
+    require_finite(report);
     report.rate_factor = settings_.schedule.factor(next_step_, settings_.steps);
     optimizer_.step(task_.parameters(), gradients, next_step_, report.rate_factor);
   }
@@ -117,8 +137,7 @@ StepReport Trainer::step() {
   return report;
 }
 
-void Trainer::save(const std::string& path, const std::string& run, const std::string& notes)
-    const {
+std::vector<NamedTensor> Trainer::state_tensors() const {
   std::vector<NamedTensor> tensors;
   const auto parameters = task_.parameters().all();
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -129,7 +148,12 @@ void Trainer::save(const std::string& path, const std::string& run, const std::s
       tensors.push_back({"second/" + parameters[i].name, moments.second});
     }
   }
-  write_state_file(path, tensors, {run, notes, next_step_});
+  return tensors;
+}
+
+void Trainer::save(const std::string& path, const std::string& run, const std::string& notes)
+    const {
+  write_state_file(path, state_tensors(), {run, notes, next_step_});
 }
 
 std::string Trainer::restore(const std::string& path, const std::string& run) {
@@ -146,18 +170,57 @@ std::string Trainer::restore(const std::string& path, const std::string& run) {
         )
     );
   }
-  const NoGradient no_gradient;
-  const auto parameters = task_.parameters().all();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    Optimizer::Moments& moments = optimizer_.moments()[i];
-    file.copy_to("weight/" + parameters[i].name, parameters[i].value);
-    file.copy_to("first/" + parameters[i].name, moments.first);
-    if (moments.second.defined()) {
-      file.copy_to("second/" + parameters[i].name, moments.second);
-    }
+  for (const NamedTensor& tensor : state_tensors()) {
+    file.copy_to(tensor.name, tensor.value);
   }
   next_step_ = file.facts.next_step;
   return file.facts.notes;
+}
+
+void Trainer::require_one_run(const std::string& run) const {
+  Digest digest;
+  digest.add_text(run);
+  const auto own = static_cast<int64_t>(digest.value());
+  Tensor first = at::full({1}, own, at::kLong);
+  group_->copy_from_first({&first, 1});
+  Tensor others = at::full({1}, int64_t{first.item<int64_t>() != own}, at::kLong);
+  group_->sum({&others, 1});
+  if (others.item<int64_t>() > 0) {
+    throw Error(
+        ErrorKind::kMismatch,
+        fmt::format(
+            "{} of {} processes would train something else than process 0 does; start all of them "
+            "with the same flags, models and texts (process {} has {})",
+            others.item<int64_t>(),
+            group_->processes(),
+            group_->rank(),
+            run
+        )
+    );
+  }
+}
+
+std::string Trainer::begin_together(const std::string& run, const std::string& notes) {
+  if (group_ == nullptr) {
+    return notes;
+  }
+  require_one_run(run);
+  for (NamedTensor& tensor : state_tensors()) {
+    group_->copy_from_first({&tensor.value, 1});
+  }
+  Tensor sizes = at::tensor({next_step_, std::ssize(notes)}, at::kLong);
+  group_->copy_from_first({&sizes, 1});
+  next_step_ = sizes[0].item<int64_t>();
+  std::string of_first(static_cast<size_t>(sizes[1].item<int64_t>()), '\0');
+  if (!of_first.empty()) {
+    Tensor bytes = at::zeros({std::ssize(of_first)}, at::kByte);
+    if (group_->rank() == 0) {
+      std::memcpy(bytes.data_ptr<uint8_t>(), notes.data(), notes.size());
+    }
+    group_->copy_from_first({&bytes, 1});
+    std::memcpy(of_first.data(), bytes.data_ptr<uint8_t>(), of_first.size());
+  }
+  return of_first;
 }
 
 }  // namespace octet::train

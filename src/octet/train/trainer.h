@@ -13,6 +13,7 @@
 #include "octet/train/optimizer.h"
 #include "octet/train/parameters.h"
 #include "octet/train/process_group.h"
+#include "octet/train/state_file.h"
 
 namespace octet::train {
 
@@ -69,6 +70,8 @@ class Trainer {
   const TrainerSettings& settings() const { return settings_; }
   int64_t next_step() const { return next_step_; }
   bool finished() const { return next_step_ >= settings_.steps; }
+  /// Throws Error(kMismatch), with weights and moments as they were, when the gradients have no
+  /// finite norm.
   StepReport step();
 
   /// Weights, moments and the step's number as one safetensors file that appears complete or not at
@@ -78,8 +81,16 @@ class Trainer {
   /// Returns the notes.
   std::string restore(const std::string& path, const std::string& run);
 
+  /// Makes all processes of the group begin alike: weights, moments, the step's number and `notes`
+  /// become those of process 0, whose notes are returned. Throws Error(kMismatch), in every process
+  /// at once, unless all give the same `run`. Alone it returns `notes`.
+  std::string begin_together(const std::string& run, const std::string& notes);
+
  private:
   BatchShare share() const;
+  void require_one_run(const std::string& run) const;
+  /// Of every parameter: value and moments, the names of a state file before its own.
+  std::vector<NamedTensor> state_tensors() const;
   std::vector<Tensor> take_gradients();
 
   TrainingTask& task_;

@@ -35,7 +35,8 @@ struct TrainingRecord {
 };
 
 std::string record_text(const TrainingRecord& record);
-/// Throws Error(kMalformed) for anything but what record_text() wrote.
+/// Reads what record_text() wrote; what is missing stays empty. Throws Error(kMalformed) for text
+/// that is no JSON or has values of other types.
 TrainingRecord parse_record(const std::string& text);
 
 struct RunSettings {
@@ -53,7 +54,7 @@ struct Pace {
 };
 
 struct RunHooks {
-  std::function<Validation()> validate;  // may be empty; the same in every process
+  std::function<Validation()> validate;  // may be empty; has the same value in every process
   std::function<void(const StepReport&, const Pace&)> on_step;
   std::function<void(const Validation&, bool best)> on_validation;
 };

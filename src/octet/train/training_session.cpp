@@ -6,11 +6,15 @@
 #include <cstdio>
 #include <filesystem>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
 #include "octet/base/thread_pool.h"
+#include "octet/evaluate/checkpoint_digest.h"
+#include "octet/evaluate/digest.h"
 #include "octet/formats/atomic_file.h"
 #include "octet/quantize/output_place.h"
 #include "octet/train/run_report.h"
@@ -24,17 +28,36 @@ int64_t points_apart(int64_t steps) {
   return std::max<int64_t>(1, (steps + kPoints - 1) / kPoints);
 }
 
-/// Files that are written at the end must have a folder at the beginning.
-void require_folder(const std::string& file, const char* flag) {
+template <typename T>
+void add_value(Digest& digest, const T& value) {
+  if constexpr (std::is_same_v<T, MetadataArray>) {
+    std::visit(
+        [&](const auto& list) {
+          for (const auto& one : list) {
+            add_value(digest, std::decay_t<decltype(one)>(one));
+          }
+        },
+        value
+    );
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    digest.add_text(fmt::format("{}", value));
+  } else {
+    digest.add_text(value);
+  }
+}
+
+/// A file beside the model, which may be there already.
+void prepare_file(
+    const std::vector<std::string>& inputs, const std::string& file, const char* flag
+) {
   if (file.empty()) {
     return;
   }
-  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
-  if (!std::filesystem::is_directory(folder)) {
-    throw Error(
-        ErrorKind::kNotFound,
-        fmt::format("{} {}: the folder {} is not there", flag, file, folder.string())
-    );
+  try {
+    prepare_output(inputs, file, 0, ExistingOutput::kReplace);
+  } catch (Error& error) {
+    error.add_context(flag);
+    throw;
   }
 }
 
@@ -43,9 +66,8 @@ void require_folder(const std::string& file, const char* flag) {
 std::string loop_description(const LoopOptions& options) {
   const TrainerSettings& t = options.trainer;
   return fmt::format(
-      "seed {}, batch {}, steps {}, epochs {}, optimizer {}, rates {} {}, decay {}, schedule {} "
-      "{}, "
-      "clip {}, precision {}",
+      "seed {}, batch {}, steps {}, epochs {}, optimizer {}, rates {} {}, decay {}, "
+      "schedule {} {}, clip {}, precision {}",
       options.seed,
       t.batch,
       t.steps,
@@ -61,24 +83,62 @@ std::string loop_description(const LoopOptions& options) {
   );
 }
 
-TrainingSession::TrainingSession(const LoopOptions& options)
+uint64_t shape_digest(const ModelFrame& frame) {
+  Digest digest;
+  for (const auto& [key, value] : frame.portable.metadata.entries()) {
+    if (!key.starts_with("tokenizer.") && !key.starts_with("general.")) {
+      digest.add_text(key);
+      std::visit([&](const auto& one) { add_value(digest, one); }, value);
+    }
+  }
+  for (const LogicalTensor& tensor : frame.fixed) {
+    digest.add_text(tensor.name);
+    for (const std::byte byte : tensor.data) {
+      digest.add(static_cast<uint64_t>(byte));
+    }
+  }
+  return digest.value();
+}
+
+std::string beginning_description(const Checkpoint* initial, const std::string& otherwise) {
+  return initial == nullptr ? otherwise
+                            : fmt::format("given weights {:016x}", checkpoint_digest(*initial));
+}
+
+TrainingSession::TrainingSession(const LoopOptions& options, const std::vector<std::string>& models)
     : options_(options),
       threads_(options.threads > 0 ? options.threads : ThreadPool::usable_cpus()),
       progress_(!options.quiet && options.place.rank == 0) {
   if (leads()) {
-    require_folder(options.html_file, "--html");
-    require_folder(options.state_file, "--state");
-    prepare_output(
-        {options.data_files.front()},
-        options.output,
-        0,
-        options.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse
-    );
+    check_places(models);
   }
   at::set_num_threads(threads_);
   if (options.place.processes > 1) {
     group_ = std::make_unique<ProcessGroup>(options.place);
   }
+}
+
+void TrainingSession::check_places(const std::vector<std::string>& models) const {
+  std::vector<std::string> kept = models;
+  kept.insert(kept.end(), options_.data_files.begin(), options_.data_files.end());
+  kept.insert(kept.end(), options_.validation_files.begin(), options_.validation_files.end());
+  prepare_file(kept, options_.html_file, "--html");
+  prepare_file(kept, options_.state_file, "--state");
+  if (!options_.resume && !options_.force && !options_.state_file.empty() &&
+      std::filesystem::exists(options_.state_file)) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format(
+            "--state {}: holds the state of a run; add --resume to go on from it, or --force to "
+            "begin anew and replace it",
+            options_.state_file
+        )
+    );
+  }
+  kept.insert(kept.end(), {options_.state_file, options_.html_file});
+  prepare_output(
+      kept, options_.output, 0, options_.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse
+  );
 }
 
 TrainingTexts TrainingSession::read(
@@ -104,9 +164,44 @@ TrainerSettings TrainingSession::trainer_settings(int64_t texts) const {
   return settings;
 }
 
+/// One process validates, and its value ends or does not end the loop of all: another machine's
+/// floating point could say otherwise.
+Validation TrainingSession::validated(const Plan& plan) {
+  Validation validation;
+  if (leads()) {
+    validation = plan.validate();
+  }
+  if (group_) {
+    Tensor value = at::full({1}, validation.value, at::kDouble);
+    group_->copy_from_first({&value, 1});
+    validation.value = value.item<double>();
+  }
+  return validation;
+}
+
+/// Process 0 reads the state, the others get it from there.
+TrainingRecord TrainingSession::begin(Trainer& trainer, const RunSettings& run) {
+  TrainingRecord record;
+  record.steps_per_point = points_apart(trainer.settings().steps);
+  if (options_.resume && leads()) {
+    record = resume(trainer, run);
+  }
+  // What a process does at a step must be the same in all: each waits for the others there.
+  const std::string together = fmt::format(
+      "{}, resume {}, validate every {}, patience {}",
+      run.description,
+      options_.resume,
+      run.validate_every,
+      run.patience
+  );
+  return parse_record(trainer.begin_together(together, record_text(record)));
+}
+
 RunHooks TrainingSession::hooks(const Plan& plan, int64_t steps) {
   RunHooks hooks;
-  hooks.validate = plan.validate;
+  if (plan.validate) {
+    hooks.validate = [this, &plan] { return validated(plan); };
+  }
   hooks.on_step = [this, steps](const StepReport& report, const Pace& pace) {
     progress_.show(progress_text(report, pace, steps));
   };
@@ -140,11 +235,7 @@ int TrainingSession::run(TrainingTask& task, const Plan& plan) {
                              ? options_.validate_every
                              : std::max<int64_t>(1, plan.texts / settings.batch);
   }
-  TrainingRecord record;
-  record.steps_per_point = points_apart(settings.steps);
-  if (options_.resume) {
-    record = resume(trainer, run);
-  }
+  TrainingRecord record = begin(trainer, run);
   const RunOutcome outcome =
       run_training(trainer, std::move(record), run, hooks(plan, settings.steps));
   progress_.clear();

@@ -78,8 +78,9 @@ TrainingText parse_text(
   }
   text.first_learned = std::max<int64_t>(text.first_learned, 1);
   if (count > rules.most_tokens) {
-    malformed(fmt::format("has {} tokens, expected at most {} (--length)", count, rules.most_tokens)
-    );
+    malformed(fmt::format(
+        "has {} tokens, expected at most {} ({})", count, rules.most_tokens, rules.most_tokens_by
+    ));
   }
   if (count - text.first_learned < rules.least_learned) {
     malformed(fmt::format(
@@ -111,7 +112,7 @@ void read_training_texts(
   if (!file) {
     throw Error(
         ErrorKind::kNotFound,
-        fmt::format("{}: cannot be opened; --data needs a readable file", path)
+        fmt::format("{}: cannot be opened; expected a readable file of texts", path)
     );
   }
   const size_t before = result.texts.size();

@@ -22,8 +22,9 @@ struct TrainingText {
 
 struct TextRules {
   int64_t vocabulary = 0;
-  int64_t most_tokens = 4096;  // of one text: longer ones are bad lines
-  int64_t least_learned = 1;   // fewer tokens to learn make a bad line
+  int64_t most_tokens = 4096;               // of one text: longer ones are bad lines
+  std::string most_tokens_by = "--length";  // what says so
+  int64_t least_learned = 1;                // fewer tokens to learn make a bad line
   BadLines bad = BadLines::kRefuse;
 };
 
@@ -44,7 +45,7 @@ void read_training_texts(
 );
 
 /// The texts one after another, cut into pieces of `length` tokens (a rest is left out): what a
-/// target is trained on, each text with a begin token of its own.
+/// target is trained on, each text with a begin token of its own. A target learns given tokens too.
 std::vector<TrainingText> packed_texts(const TrainingTexts& texts, int64_t length);
 
 /// A number that tells lists of texts apart.

@@ -1,23 +1,19 @@
-#include <filesystem>
 #include <span>
 
 #include <fmt/format.h>
 
-#include "octet/base/error.h"
 #include "octet/base/json_writer.h"
 #include "octet/formats/atomic_file.h"
+#include "octet/quantize/output_place.h"
 #include "octet/train/corpus/topics.h"
 #include "octet/train/options.h"
 
 namespace octet::train {
 
 int write_corpus(const CorpusArguments& arguments) {
-  if (!arguments.force && std::filesystem::exists(arguments.output)) {
-    throw Error(
-        ErrorKind::kInvalidArgument,
-        fmt::format("{}: is there already; --force replaces it", arguments.output)
-    );
-  }
+  prepare_output(
+      {}, arguments.output, 0, arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse
+  );
   AtomicFile file(arguments.output);
   for (int64_t i = 0; i < arguments.dialogues; ++i) {
     JsonWriter json;
