@@ -1,5 +1,8 @@
 // Recipes: which type each tensor gets.
 
+#include <algorithm>
+#include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -72,6 +75,35 @@ TEST(Recipe, Q4KMGivesMoreBitsToThePublishedLayers) {
   EXPECT_EQ(
       fine_layers("attn_v", 24), (std::vector<int>{0, 1, 2, 5, 8, 11, 14, 17, 20, 21, 22, 23})
   );
+}
+
+TEST(Recipe, ChoicesDoNotDependOnTheOrderOfTheTensors) {
+  std::vector<Tensor> tensors = {
+      {"token_embd.weight", {8, 256}},
+      {"output_norm.weight", {256}},
+      {"blk.5.ffn_down_shexp.weight", {8, 256}}};
+  for (int layer = 0; layer < 42; ++layer) {
+    for (const char* part : {"attn_q", "attn_v", "ffn_down", "proj"}) {
+      tensors.push_back({fmt::format("blk.{}.{}.weight", layer, part), {256, 256}});
+    }
+  }
+  const auto by_name = [](const std::vector<Tensor>& list) {
+    const std::vector<DType> types = types_of("Q4_K_M", list);
+    std::map<std::string, DType> result;
+    for (size_t i = 0; i < list.size(); ++i) {
+      result[list[i].name] = types[i];
+    }
+    return result;
+  };
+  const std::map<std::string, DType> expected = by_name(tensors);
+  std::vector<Tensor> sorted = tensors;
+  std::ranges::sort(sorted, {}, &Tensor::name);
+  EXPECT_EQ(by_name(sorted), expected) << "layer 10 before layer 2, as in safetensors";
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    std::mt19937 random(seed);
+    std::ranges::shuffle(tensors, random);
+    EXPECT_EQ(by_name(tensors), expected) << "seed " << seed;
+  }
 }
 
 TEST(Recipe, TablesAreFineWhereTheHeadIsTied) {

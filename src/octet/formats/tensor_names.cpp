@@ -1,5 +1,7 @@
 #include "octet/formats/tensor_names.h"
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
@@ -138,6 +140,18 @@ std::vector<ExpectedTensor> expected_tensors(const Metadata& metadata) {
           shown(architecture)
       )
   );
+}
+
+std::optional<int64_t> layer_number(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!name.starts_with(kPrefix)) {
+    return std::nullopt;
+  }
+  int64_t layer = 0;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, layer);
+  const bool whole = error == std::errc() && rest != end && *rest == '.';
+  return whole ? std::optional(layer) : std::nullopt;
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {

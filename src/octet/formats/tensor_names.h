@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,9 @@ struct ExpectedTensor {
 /// or "dflash"), in the order in which converters write them. Throws Error when a key is missing or
 /// a number cannot be right.
 std::vector<ExpectedTensor> expected_tensors(const Metadata& metadata);
+
+/// 12 for "blk.12.ffn_down.weight"; nullopt for tensors outside the layers.
+std::optional<int64_t> layer_number(std::string_view name);
 
 /// "[2048, 2560]", with "any" for kAnyDimension.
 std::string shape_text(const std::vector<int64_t>& shape);

@@ -68,22 +68,35 @@ DType gguf_type_of_copy(const LogicalTensor& tensor) {
   return tensor.shape.size() < 2 && is_float(tensor.dtype) ? DType::kF32 : tensor.dtype;
 }
 
-void require_whole_blocks(const PlannedTensor& planned, const std::string& path) {
-  const DTypeFacts& facts = dtype_facts(planned.dtype);
-  if (planned.source->cols() % facts.block_values != 0) {
-    throw Error(
-        ErrorKind::kUnsupported,
-        fmt::format(
-            "{}: rows of tensor '{}' have {} values, which are no whole blocks of {} as {} has "
-            "them in GGUF",
-            path,
-            planned.source->name,
-            planned.source->cols(),
-            facts.block_values,
-            facts.name
-        )
-    );
+void require_whole_blocks(
+    const CheckpointPlan& plan, const std::string& path, std::string_view remedy
+) {
+  for (const PlannedTensor& planned : plan) {
+    const DTypeFacts& facts = dtype_facts(planned.dtype);
+    if (planned.source->cols() % facts.block_values != 0) {
+      throw Error(
+          ErrorKind::kUnsupported,
+          fmt::format(
+              "{}: rows of tensor '{}' have {} values, which are no whole blocks of {} as {} has "
+              "them in GGUF; {}",
+              path,
+              planned.source->name,
+              planned.source->cols(),
+              facts.block_values,
+              facts.name,
+              remedy
+          )
+      );
+    }
   }
+}
+
+CheckpointPlan every_tensor_for_gguf(const Checkpoint& source) {
+  CheckpointPlan plan;
+  for (const LogicalTensor& tensor : source.tensors()) {
+    plan.push_back(planned_copy(tensor, gguf_type_of_copy(tensor)));
+  }
+  return plan;
 }
 
 /// Linear modules: what ModelOpt quantizes. Tables and their projections are not among them.
@@ -104,18 +117,17 @@ bool is_excluded(const LogicalTensor& tensor, std::span<const std::string> exclu
 }  // namespace
 
 CheckpointPlan plan_gguf_copy(const Checkpoint& source) {
-  CheckpointPlan plan;
-  for (const LogicalTensor& tensor : source.tensors()) {
-    plan.push_back(planned_copy(tensor, gguf_type_of_copy(tensor)));
-    require_whole_blocks(plan.back(), source.path);
-  }
+  CheckpointPlan plan = every_tensor_for_gguf(source);
+  require_whole_blocks(
+      plan, source.path, "give another type with `octet quantize`, e.g. --type Q8_0"
+  );
   return plan;
 }
 
 CheckpointPlan plan_recipe(
     const Checkpoint& source, const Recipe& recipe, std::span<const TypeRule> overrides
 ) {
-  CheckpointPlan plan = plan_gguf_copy(source);
+  CheckpointPlan plan = every_tensor_for_gguf(source);
   std::vector<TensorFacts> facts;
   for (const PlannedTensor& planned : plan) {
     facts.push_back({planned.source->name, planned.source->shape, planned.dtype});
@@ -125,6 +137,7 @@ CheckpointPlan plan_recipe(
     plan[i].dtype = choices[i].dtype;
     plan[i].fallback = choices[i].fallback;
   }
+  require_whole_blocks(plan, source.path, "give it another type with --tensor 'NAME=TYPE'");
   return plan;
 }
 

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "octet/base/error.h"
+#include "octet/formats/tensor_names.h"
 
 namespace octet {
 namespace {
@@ -104,7 +107,21 @@ TypeChoice fit_row(DType dtype, int64_t cols) {
   return {fits(finer) ? finer : DType::kF16, true};
 }
 
-/// Applies the rules of one recipe to tensors in order: some of them count.
+/// Indices of the tensors by layer, then by name: the order in which rules count, whatever that of
+/// the file is (safetensors often have layer 10 before layer 2).
+std::vector<size_t> counting_order(std::span<const TensorFacts> tensors) {
+  std::vector<size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const auto key = [&](size_t i) {
+      return std::pair(layer_number(tensors[i].name), tensors[i].name);
+    };
+    return key(a) < key(b);
+  });
+  return order;
+}
+
+/// Applies the rules of one recipe to tensors in counting_order.
 class RuleBook {
  public:
   RuleBook(std::span<const TypeRule> rules, std::span<const TensorFacts> tensors) : rules_(rules) {
@@ -220,20 +237,21 @@ std::vector<TypeChoice> choose_types(
   refuse_idle_overrides(overrides, tensors);
   RuleBook own(overrides, tensors);
   RuleBook rules(recipe.rules, tensors);
-  std::vector<TypeChoice> choices;
-  for (const TensorFacts& tensor : tensors) {
+  std::vector<TypeChoice> choices(tensors.size());
+  for (const size_t i : counting_order(tensors)) {
+    const TensorFacts& tensor = tensors[i];
     if (!is_quantizable(tensor)) {
-      choices.push_back({tensor.shape.size() < 2 ? DType::kF32 : tensor.dtype, false});
+      choices[i] = {tensor.shape.size() < 2 ? DType::kF32 : tensor.dtype, false};
       continue;
     }
     const std::optional<DType> by_user = own.next(tensor.name);
     const std::optional<DType> by_recipe = rules.next(tensor.name);  // always asked: it counts
     if (tensor.name == "per_layer_model_proj.weight" && !by_user) {
-      choices.push_back({tensor.dtype, false});
+      choices[i] = {tensor.dtype, false};
       continue;
     }
     const DType dtype = by_user.value_or(by_recipe.value_or(recipe.base));
-    choices.push_back(fit_row(dtype, tensor.shape.back()));
+    choices[i] = fit_row(dtype, tensor.shape.back());
   }
   return choices;
 }

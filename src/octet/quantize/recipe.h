@@ -1,7 +1,7 @@
 // Which weight type each tensor of a checkpoint gets: recipes as data, and rules of the user's own
 // before them. Not for how values become codes (tensor/encode.h) and not for reading: types are
 // read from the file, never derived. Invariant: the choice depends on names, shapes and source
-// types alone, in the order of the tensors.
+// types alone, never on the order of the tensors.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct TensorFacts {
 
 enum class RuleScope {
   kAll,
-  kMoreBits,    // of the tensors that match, the first and last eighth and every third between
+  kMoreBits,    // of the tensors that match, by layer and name, the first and last eighth and every
+                // third between
   kIfHeadTied,  // only where the checkpoint has no output.weight
 };
 
