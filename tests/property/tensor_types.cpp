@@ -169,6 +169,68 @@ TEST_P(WeightType, EncodedWeightsPassTheCheck) {
   }
 }
 
+TEST_P(WeightType, ColumnsThatMatterNothingGiveNumbers) {
+  if (dtype() == DType::kNVFP4ModelOpt) {
+    GTEST_SKIP() << "takes no importance";
+  }
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    RandomNumbers random(seed);
+    const std::vector<float> values = test::random_values(2 * 512, seed, 0.5F);
+    std::vector<float> importance(512);
+    for (float& weight : importance) {
+      weight = static_cast<float>(random.uniform());
+    }
+    const int64_t first = 16 * random.integer(0, 30);
+    const int64_t count = random.integer(0, 1) == 0 ? 512 - first : 16 * random.integer(1, 2);
+    std::fill_n(importance.begin() + first, count, 0.0F);
+    std::vector<std::byte> data(static_cast<size_t>(2 * row_bytes(dtype(), 512)));
+    encode_rows(dtype(), values.data(), 2, 512, importance.data(), data.data());
+    LogicalTensor tensor;
+    tensor.name = "w";
+    tensor.dtype = dtype();
+    tensor.shape = {2, 512};
+    tensor.data = data;
+    EXPECT_NO_THROW(check_values(tensor)) << "seed " << seed;
+    for (const float value : decode(tensor)) {
+      ASSERT_TRUE(std::isfinite(value) && std::fabs(value) < 10.0F) << value << " seed " << seed;
+    }
+  }
+}
+
+TEST_P(WeightType, WhatIsTooLargeIsRefused) {
+  if (dtype() == DType::kNVFP4ModelOpt) {
+    GTEST_SKIP() << "its global scale has room for it";
+  }
+  const std::vector<float> ones(256, 1.0F);
+  for (const bool weighed : {false, true}) {
+    int refused = 0;
+    for (const float large : {1e3F, 1e6F, 3e7F, 1e12F, 1e20F, 1e30F, 3.4e38F}) {
+      SCOPED_TRACE(fmt::format("{} {}", large, weighed));
+      std::vector<float> values = test::random_values(256, 3, 0.5F);
+      values[100] = large;
+      std::vector<std::byte> data(static_cast<size_t>(row_bytes(dtype(), 256)));
+      LogicalTensor tensor;
+      tensor.dtype = dtype();
+      tensor.shape = {1, 256};
+      tensor.data = data;
+      try {
+        encode_rows(dtype(), values.data(), 1, 256, weighed ? ones.data() : nullptr, data.data());
+      } catch (const Error& error) {
+        ++refused;
+        EXPECT_THAT(error.what(), HasSubstr("too large for"));
+        continue;
+      }
+      EXPECT_EQ(refused, 0) << "smaller values were refused";
+      EXPECT_NO_THROW(check_values(tensor));
+      if (dtype() != DType::kNVFP4) {  // whose scales end at 448, as its reference rounds them
+        EXPECT_NEAR(decode(tensor)[100], large, 0.3F * large);
+      }
+    }
+    const bool any_size = dtype() == DType::kF32 || dtype() == DType::kMXFP4;
+    EXPECT_EQ(refused == 0, any_size);
+  }
+}
+
 TEST_P(WeightType, ZeroStaysZero) {
   const auto owned = test::encoded_tensor("w", dtype(), {2, 256}, std::vector<float>(512, 0.0F));
   EXPECT_EQ(decode(owned.tensor), std::vector<float>(512, 0.0F));
@@ -179,6 +241,7 @@ TEST_P(WeightType, ZeroStaysZero) {
 /// Any float32 input is encoded without undefined behaviour: sanitizers watch.
 TEST_P(WeightType, EncodesExtremeValues) {
   RandomNumbers random(4);
+  int encoded = 0;
   for (int round = 0; round < 50; ++round) {
     std::vector<float> values(256);
     const int exponent_range = round < 25 ? 127 : 8;
@@ -187,9 +250,15 @@ TEST_P(WeightType, EncodesExtremeValues) {
       const auto exponent = static_cast<int>(random.integer(-exponent_range, exponent_range));
       x = std::ldexp(static_cast<float>(random.normal()), std::clamp(centre + exponent, -149, 124));
     }
-    const auto owned = test::encoded_tensor("w", dtype(), {1, 256}, values);
-    EXPECT_EQ(owned.tensor.elements(), 256);
+    try {
+      const auto owned = test::encoded_tensor("w", dtype(), {1, 256}, values);
+      EXPECT_NO_THROW(check_values(owned.tensor));
+      ++encoded;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("too large for"));
+    }
   }
+  EXPECT_GT(encoded, 10);
 }
 
 TEST_P(WeightType, RefusesValuesThatAreNotFinite) {

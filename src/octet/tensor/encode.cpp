@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,30 @@ namespace octet {
 
 namespace {
 
+constexpr float kLargestE2M1 = 6.0F;
+constexpr float kLargestE4M3 = 448.0F;
+
+/// Far above what any scale of 16 bits can hold (Q6_K: 65504 * 128 * 32): blocks are checked after
+/// encoding, and this keeps the sums of a search from overflowing before.
+constexpr float kLargestInScaledBlocks = 0x1p28F;
+
+/// Whether blocks of the type have scales of limited range. MXFP4 has all powers of two.
+constexpr bool has_narrow_scales(DTypeFacts facts, DType dtype) {
+  return facts.block_values > 1 && dtype != DType::kMXFP4;
+}
+
+[[noreturn]] void too_large(DType dtype, int64_t first, int64_t count) {
+  throw Error(
+      ErrorKind::kInvalidArgument,
+      fmt::format(
+          "values {} to {} of the row are too large for {}; choose another type",
+          first,
+          first + count - 1,
+          dtype_facts(dtype).name
+      )
+  );
+}
+
 template <typename Type>
 void encode_row(const float* values, int64_t cols, const float* importance, std::byte* out) {
   constexpr DTypeFacts kFacts = Type::kFacts;
@@ -22,10 +47,21 @@ void encode_row(const float* values, int64_t cols, const float* importance, std:
         sum_of_squares({values, static_cast<size_t>(cols)}) / static_cast<float>(cols);
   }
   const int64_t blocks = cols / kFacts.block_values;
+  constexpr float kLimit = has_narrow_scales(kFacts, Type::kDType)
+                               ? kLargestInScaledBlocks
+                               : std::numeric_limits<float>::max();
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t first = b * kFacts.block_values;
+    const std::span<const float> members(values + first, kFacts.block_values);
+    std::byte* block = out + b * kFacts.block_bytes;
     context.importance = importance == nullptr ? nullptr : importance + first;
-    Type::encode(values + first, context, out + b * kFacts.block_bytes);
+    if (std::fabs(largest_magnitude(members)) <= kLimit) {
+      Type::encode(members.data(), context, block);
+      if (Type::is_valid(block)) {
+        continue;
+      }
+    }
+    too_large(Type::kDType, first, kFacts.block_values);
   }
 }
 
@@ -52,9 +88,6 @@ void require_finite(const float* values, int64_t count, std::string_view what) {
     );
   }
 }
-
-constexpr float kLargestE2M1 = 6.0F;
-constexpr float kLargestE4M3 = 448.0F;
 
 /// The two paths of the exporter differ in the order of the divisions and for all-zero blocks.
 float modelopt_block_scale(float block_amax, float amax, bool calibrated) {

@@ -17,8 +17,8 @@ namespace octet {
 /// Encodes values [rows, cols] into `out`, rows * row_bytes(dtype, cols) bytes. `importance` [cols]
 /// weighs the errors of the columns (mean squared activation) or is null; types that do not search
 /// ignore it. cols must be a multiple of the block. Not for kNVFP4ModelOpt, see below. Throws
-/// Error(kInvalidArgument) on values or importance that are not finite. Values too large for a
-/// type's scale give an infinite scale, which check_values finds.
+/// Error(kInvalidArgument) on values or importance that are not finite, and on values that are too
+/// large for the type: what is written always passes check_values.
 void encode_rows(
     DType dtype,
     const float* values,

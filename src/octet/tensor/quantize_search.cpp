@@ -362,13 +362,13 @@ float search_levels(
   const auto first_level = static_cast<float>(levels[0]);
   const float start = -largest / first_level;
   Projection sums = project_levels(values, 1.0F / start, levels, weights);
-  float scale = sums.xl / sums.ll;
+  float scale = sums.best_scale();
   float best = scale * sums.xl;
   for (int step = -7; step <= 7; ++step) {
     const float inverse_scale = (static_cast<float>(step) + first_level) / largest;
     sums = project_levels(values, inverse_scale, levels, weights);
     if (sums.ll > 0.0F && sums.xl * sums.xl > best * sums.ll) {
-      scale = sums.xl / sums.ll;
+      scale = sums.best_scale();
       best = scale * sums.xl;
     }
   }
