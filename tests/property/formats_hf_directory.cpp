@@ -105,7 +105,12 @@ std::vector<HfTensor> hf_tensors(
   }
   const LogicalTensor& embedding = model.at("token_embd.weight");
   if (model.find("output.weight") == nullptr && random.integer(0, 1) == 0) {
+    static constexpr float kScale = 0.5F;
     tensors.push_back({"lm_head.weight", embedding.shape, embedding.data});
+    // A copy that was quantized is a copy still.
+    for (const char* part : {"lm_head.weight_scale_2", "lm_head.input_scale"}) {
+      tensors.push_back({part, {}, std::as_bytes(std::span(&kScale, 1))});
+    }
   }
   if (random.integer(0, 1) == 0) {
     tensors.push_back({"model.vision_tower.encoder.weight", embedding.shape, embedding.data});

@@ -13,6 +13,7 @@
 
 #include "octet/formats/canonical_metadata.h"
 #include "octet/formats/hf_config.h"
+#include "octet/formats/hf_config_writer.h"
 #include "octet/formats/hf_tensors.h"
 #include "octet/formats/json_value.h"
 #include "octet/formats/open_checkpoint.h"
@@ -329,6 +330,67 @@ TEST(HfConfig, QuantisationIsNamed) {
   EXPECT_THAT(
       message(R"({"quant_algo":"NVFP4","group_size":32})"), HasSubstr("'group_size' is 32")
   );
+}
+
+TEST(HfConfigWriter, QuantisationFollowsTheWeights) {
+  HfTensorFacts facts;
+  facts.nvfp4 = true;
+  facts.full_precision_modules = {"fc"};
+  const auto written = [&](const char* algorithm, bool calibrated) {
+    Metadata metadata = draft_metadata(kNested, "");
+    if (algorithm != nullptr) {
+      metadata.set("general.quant_algo", std::string(algorithm));
+    }
+    facts.calibrated_activations = calibrated;
+    const std::string config = hf_config(metadata, facts);
+    constexpr std::string_view kKey = R"("quantization_config":)";
+    const size_t begin = config.find(kKey) + kKey.size();
+    return std::pair(
+        config.substr(begin, config.size() - begin - 1), hf_quantization_config(metadata, facts)
+    );
+  };
+  const std::pair<std::string, std::string> w4a16 = {
+      R"({"quant_method":"modelopt","quant_algo":"W4A16_NVFP4","config_groups":{"group_0":)"
+      R"({"weights":{"num_bits":4,"type":"float","group_size":16,"dynamic":false},)"
+      R"("targets":["Linear"]}},"ignore":["fc"],"producer":{"name":"octet","version":"1"}})",
+      R"({"producer":{"name":"octet","version":"1"},"quantization":{"quant_algo":"W4A16_NVFP4",)"
+      R"("kv_cache_quant_algo":null,"group_size":16,"exclude_modules":["fc"]}})"};
+  const std::pair<std::string, std::string> w4a4 = {
+      R"({"quant_method":"modelopt","quant_algo":"NVFP4","config_groups":{"group_0":)"
+      R"({"weights":{"num_bits":4,"type":"float","group_size":16,"dynamic":false},)"
+      R"("input_activations":{"num_bits":4,"type":"float","group_size":16,"dynamic":false},)"
+      R"("targets":["Linear"]}},"ignore":["fc"],"producer":{"name":"octet","version":"1"}})",
+      R"({"producer":{"name":"octet","version":"1"},"quantization":{"quant_algo":"NVFP4",)"
+      R"("kv_cache_quant_algo":null,"group_size":16,"exclude_modules":["fc"]}})"};
+  EXPECT_EQ(written(nullptr, false), w4a16);
+  EXPECT_EQ(written("W4A16_NVFP4", false), w4a16);
+  EXPECT_EQ(written("W4A16_NVFP4", true), w4a16);
+  EXPECT_EQ(written("NVFP4", false), w4a16) << "nobody could run it in W4A4";
+  EXPECT_EQ(written("NVFP4", true), w4a4);
+  EXPECT_EQ(written(nullptr, true), w4a4);
+}
+
+TEST(HfConfigWriter, KeepsTheTargetsNumberOfLayers) {
+  const Metadata metadata = draft_metadata(kNested, R"("num_target_layers":3)");
+  EXPECT_EQ(metadata.integer("dflash.target_block_count"), 3);
+  const std::string config = hf_config(metadata, HfTensorFacts());
+  EXPECT_THAT(config, HasSubstr(R"("num_target_layers":3)"));
+  EXPECT_TRUE(
+      read_hf_config(parse_json(test::bytes_of(config))).metadata.entries() == metadata.entries()
+  );
+}
+
+TEST(HfConfig, WithoutSamplingTheTemperatureIsZero) {
+  const auto temperature = [](const char* json) {
+    Metadata metadata;
+    add_generation_config(metadata, parse_json(test::bytes_of(json)));
+    return metadata.find_number("general.sampling.temp");
+  };
+  EXPECT_EQ(temperature(R"({"do_sample":false,"temperature":1.5})"), 0.0);
+  EXPECT_EQ(temperature(R"({"do_sample":false})"), 0.0);
+  EXPECT_EQ(temperature(R"({"do_sample":true,"temperature":1.5})"), 1.5);
+  EXPECT_EQ(temperature(R"({"temperature":1.5})"), 1.5);
+  EXPECT_EQ(temperature("{}"), std::nullopt);
 }
 
 std::string gemma_config(const std::string& more) {

@@ -95,7 +95,7 @@ std::vector<SafetensorsTensor> text_tensors(
   for (const SafetensorsFile& file : files) {
     for (const SafetensorsTensor& tensor : file.tensors) {
       const std::string_view name = without_prefix(tensor.name);
-      if (starts_with_any(name, kTowerPrefixes) || (drop_head && name == "lm_head.weight")) {
+      if (starts_with_any(name, kTowerPrefixes) || (drop_head && name.starts_with("lm_head."))) {
         continue;
       }
       tensors.push_back(tensor);

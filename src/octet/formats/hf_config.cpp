@@ -108,7 +108,9 @@ void add_generation_config(Metadata& metadata, const JsonValue& generation) {
   if (const std::optional<double> top_p = generation.find_number("top_p")) {
     metadata.set("general.sampling.top_p", static_cast<float>(*top_p));
   }
-  if (const std::optional<double> temperature = generation.find_number("temperature")) {
+  if (generation.find_boolean("do_sample") == false) {
+    metadata.set("general.sampling.temp", 0.0F);  // greedy, whatever temperature stands beside it
+  } else if (const std::optional<double> temperature = generation.find_number("temperature")) {
     metadata.set("general.sampling.temp", static_cast<float>(*temperature));
   }
 }

@@ -197,6 +197,9 @@ void write_drafter(JsonWriter& json, const Metadata& m, const HfTensorFacts& fac
   json.member("num_hidden_layers", d.layers).member("num_attention_heads", d.heads);
   json.member("num_key_value_heads", d.kv_heads).member("head_dim", d.head_dim);
   json.member("intermediate_size", d.ffn).member("hidden_act", "silu");
+  if (const std::optional<int64_t> layers = m.find_integer("dflash.target_block_count")) {
+    json.member("num_target_layers", *layers);
+  }
   json.member("attention_bias", false).member("tie_word_embeddings", false);
   json.member("has_own_lm_head", facts.own_head);
   json.member("rms_norm_eps", m.number("dflash.attention.layer_norm_rms_epsilon"));
@@ -208,12 +211,17 @@ void write_drafter(JsonWriter& json, const Metadata& m, const HfTensorFacts& fac
   write_layer_types(json, attention.layer_types);
 }
 
+constexpr std::string_view kW4A4 = "NVFP4";
+constexpr std::string_view kW4A16 = "W4A16_NVFP4";
+
+/// As the metadata say, but four-bit activations need an input scale for every weight: without one
+/// nobody could run the folder.
 std::string algorithm(const Metadata& metadata, const HfTensorFacts& facts) {
   const std::string* named = metadata.find_string("general.quant_algo");
-  if (named != nullptr) {
+  if (named != nullptr && *named != kW4A4) {
     return *named;
   }
-  return facts.calibrated_activations ? "NVFP4" : "W4A16_NVFP4";
+  return std::string(facts.calibrated_activations ? kW4A4 : kW4A16);
 }
 
 void write_producer(JsonWriter& json) {
@@ -231,7 +239,7 @@ void write_flat_quantization(JsonWriter& json, const Metadata& m, const HfTensor
   json.member("quant_method", "modelopt").member("quant_algo", algorithm(m, facts));
   json.key("config_groups").begin_object().key("group_0").begin_object();
   write_group(json, "weights");
-  if (facts.calibrated_activations) {
+  if (algorithm(m, facts) == kW4A4) {
     write_group(json, "input_activations");
   }
   write_strings(json, "targets", {"Linear"});

@@ -18,7 +18,7 @@ struct HfTensorFacts {
   bool own_head = false;                // there is an lm_head.weight
   int64_t per_layer_vocabulary = 0;     // gemma4: rows of the per-layer table; 0: the vocabulary's
   bool nvfp4 = false;                   // some weights are NVFP4
-  bool calibrated_activations = false;  // those have an input scale
+  bool calibrated_activations = false;  // all of those have an input scale
   std::vector<std::string> full_precision_modules;  // linear modules that are not NVFP4
 };
 

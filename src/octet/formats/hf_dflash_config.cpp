@@ -187,7 +187,11 @@ HfConfig read_dflash_config(const JsonValue& config) {
     metadata.set("dflash.embedding_scale", static_cast<float>(*scale));
   }
   const std::vector<int64_t> taps = read_taps(keys);
-  check_taps(taps, config.find_integer("num_target_layers"));
+  const std::optional<int64_t> target_layers = config.find_integer("num_target_layers");
+  check_taps(taps, target_layers);
+  if (target_layers) {
+    set_u32_from(metadata, "dflash.target_block_count", "num_target_layers", *target_layers);
+  }
   set_u32_array(metadata, "dflash.target_layer_ids", taps);
   set_draft_attention(metadata, read_attention(config, keys, layer_count(metadata, "dflash")));
   return result;
