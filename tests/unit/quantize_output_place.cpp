@@ -6,11 +6,14 @@
 #include <string>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "octet/base/error.h"
+#include "octet/formats/atomic_file.h"
 #include "octet/quantize/output_place.h"
+#include "support/error_message.h"
 #include "support/temporary_directory.h"
 
 namespace octet::test {
@@ -46,12 +49,15 @@ TEST(OutputPlace, RemovesWhatDeadProcessesLeftAndNothingElse) {
   const TemporaryDirectory directory;
   constexpr const char* kNobody = "2147483646";  // beyond any process
   const std::string dead = directory.write(std::string("out.") + kNobody + "-0.partial", "");
-  const std::string own = directory.write("out." + std::to_string(::getpid()) + "-9.partial", "");
+  const std::string own =
+      directory.write("out." + std::to_string(::getpid()) + "-100000.partial", "");
+  const AtomicFolder ours(directory.file("out"));
   const std::string other = directory.write(std::string("out2.") + kNobody + "-0.partial", "");
   const std::string journal = directory.write("out.partial", "");
   prepare_output({"no input"}, directory.file("out"), 0, ExistingOutput::kRefuse);
   EXPECT_FALSE(fs::exists(dead));
-  EXPECT_TRUE(fs::exists(own));
+  EXPECT_FALSE(fs::exists(own)) << "a process of our number wrote it, and we do not";
+  EXPECT_TRUE(fs::exists(ours.file("."))) << "this one is being written";
   EXPECT_TRUE(fs::exists(other));
   EXPECT_TRUE(fs::exists(journal));
 }
@@ -67,6 +73,57 @@ TEST(OutputPlace, NeverReplacesAnInput) {
   }
   const std::string beside = directory.write("folder/in.json", "");
   EXPECT_NO_THROW(prepare_output(inputs, beside, 0, ExistingOutput::kReplace));
+}
+
+TEST(OutputPlace, OnlyCheckpointsAreReplacedByFolders) {
+  const TemporaryDirectory directory;
+  const auto prepare = [&](const std::string& name, OutputKind kind) {
+    return error_message([&] {
+      prepare_output({}, directory.file(name), 0, ExistingOutput::kReplace, kind);
+    });
+  };
+  fs::create_directory(directory.file("home"));
+  EXPECT_EQ(prepare("home", OutputKind::kFolder), "") << "nothing is lost";
+  directory.write("home/letter", "");
+  EXPECT_THAT(prepare("home", OutputKind::kFolder), testing::HasSubstr("without a checkpoint"));
+  EXPECT_THAT(prepare("home/", OutputKind::kFolder), testing::HasSubstr("without a checkpoint"));
+  EXPECT_THAT(prepare("home", OutputKind::kFile), testing::HasSubstr("is a folder"));
+  directory.write("home/config.json", "{}");
+  EXPECT_EQ(prepare("home", OutputKind::kFolder), "");
+  EXPECT_EQ(prepare("new/", OutputKind::kFolder), "");
+}
+
+int64_t leftovers(const TemporaryDirectory& directory, const std::string& output) {
+  int64_t count = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory.path())) {
+    const std::string name = entry.path().filename().string();
+    count += name.starts_with(output + ".") && name.ends_with(".partial") ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(TemporaryNames, LeftoversUnderOurNumberAreInNobodysWay) {
+  const TemporaryDirectory directory;
+  for (int n = 0; n < 300; ++n) {  // as in a container, where every run is process 1
+    directory.write(fmt::format("file.{}-{}.partial", ::getpid(), n), "old");
+    fs::create_directory(directory.file(fmt::format("folder.{}-{}.partial", ::getpid(), n)));
+  }
+  AtomicFile file(directory.file("file"));
+  file.write(bytes_of("new"));
+  file.finish();
+  EXPECT_EQ(read_text(directory.file("file")), "new");
+  AtomicFolder folder(directory.file("folder") + "/");
+  std::ofstream(folder.file("a")) << "new";
+  folder.finish();
+  EXPECT_EQ(read_text(directory.file("folder/a")), "new");
+  EXPECT_EQ(read_text(directory.file(fmt::format("file.{}-299.partial", ::getpid()))), "old");
+  for (const char* output : {"file", "folder"}) {
+    prepare_output({}, directory.file(output) + "x", 0, ExistingOutput::kReplace);
+    EXPECT_EQ(leftovers(directory, output), 300) << "they belong to another output";
+    fs::remove_all(directory.file(output));
+    prepare_output({}, directory.file(output), 0, ExistingOutput::kRefuse);
+    EXPECT_EQ(leftovers(directory, output), 0);
+  }
 }
 
 TEST(AtomicFolder, AppearsWholeOrNotAtAll) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <fcntl.h>
 #include <system_error>
@@ -22,16 +21,18 @@ namespace {
 constexpr size_t kBufferBytes = size_t{1} << 20U;
 constexpr mode_t kMode = 0666;  // less the umask
 
-std::string unique_temporary_path(const std::string& path) {
-  static std::atomic<int> counter{0};
-  return fmt::format("{}.{}-{}.partial", path, ::getpid(), counter.fetch_add(1));
+int create_file(const TemporaryName& name) {
+  return ::open(name.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
 }
 
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path)
-    : path_(std::move(path)), temporary_path_(unique_temporary_path(path_)) {
-  descriptor_ = ::open(temporary_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+    : path_(std::move(path)), temporary_(path_), descriptor_(create_file(temporary_)) {
+  while (descriptor_ < 0 && errno == EEXIST) {
+    temporary_.renew(path_);
+    descriptor_ = create_file(temporary_);
+  }
   if (descriptor_ < 0) {
     fail("create");
   }
@@ -41,7 +42,7 @@ AtomicFile::AtomicFile(std::string path)
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) {
     ::close(descriptor_);
-    ::unlink(temporary_path_.c_str());
+    ::unlink(temporary_.path().c_str());
   }
 }
 
@@ -72,7 +73,7 @@ void AtomicFile::write_zeros(uint64_t count) {
 void AtomicFile::finish() {
   OCTET_CHECK(descriptor_ >= 0);
   flush();
-  if (const char* failed = publish_file(descriptor_, temporary_path_, path_)) {
+  if (const char* failed = publish_file(descriptor_, temporary_.path(), path_)) {
     fail(failed);
   }
   ::close(descriptor_);

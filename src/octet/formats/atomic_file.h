@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "octet/formats/temporary_name.h"
+
 namespace octet {
 
 class AtomicFile {
@@ -35,7 +37,7 @@ class AtomicFile {
   [[noreturn]] void fail(const char* action) const;
 
   std::string path_;
-  std::string temporary_path_;
+  TemporaryName temporary_;
   std::vector<std::byte> buffer_;
   uint64_t size_ = 0;
   int descriptor_ = -1;

@@ -1,56 +1,30 @@
 #include "octet/quantize/output_place.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
-#include <csignal>
+#include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
-#include <optional>
 #include <string_view>
 #include <system_error>
-#include <unistd.h>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
 #include "octet/formats/durable_files.h"
+#include "octet/formats/temporary_name.h"
 
 namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPartialSuffix = ".partial";
 constexpr int64_t kReserveBytes = int64_t{64} << 20;  // headers, and room for the rest of the world
-
-/// The process that writes under this temporary name ("<output>.<process>-<n>.partial"), or nullopt
-/// for a name of another kind.
-std::optional<pid_t> writer_of(std::string_view name, std::string_view output) {
-  if (name.size() <= output.size() + 1 + kPartialSuffix.size() || !name.starts_with(output) ||
-      name[output.size()] != '.' || !name.ends_with(kPartialSuffix)) {
-    return std::nullopt;
-  }
-  const char* begin = name.data() + output.size() + 1;
-  const char* end = name.data() + name.size();
-  pid_t process = 0;
-  const auto [rest, error] = std::from_chars(begin, end, process);
-  if (error != std::errc() || rest == end || *rest != '-' || process <= 0) {
-    return std::nullopt;
-  }
-  return process;
-}
-
-bool is_running(pid_t process) {
-  return ::kill(process, 0) == 0 || errno != ESRCH;
-}
 
 void remove_abandoned(const fs::path& output) {
   const std::string name = output.filename().string();
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_of(output), ignored)) {
-    const std::optional<pid_t> writer = writer_of(entry.path().filename().string(), name);
-    if (writer && !is_running(*writer)) {
+    if (is_abandoned_temporary(entry.path().filename().string(), name)) {
       fs::remove_all(entry.path(), ignored);
     }
   }
@@ -100,6 +74,64 @@ void refuse_to_replace(const fs::path& input, const fs::path& output) {
   }
 }
 
+/// `path` without slashes at its end.
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') {
+    path.pop_back();
+  }
+  return path;
+}
+
+/// What is removed with a folder must be a checkpoint, as what replaces it is: a slip of the name
+/// must not cost anybody their home.
+void refuse_to_remove(const fs::path& output, OutputKind kind) {
+  std::error_code ignored;
+  if (!fs::is_directory(output, ignored)) {
+    return;
+  }
+  if (kind == OutputKind::kFile) {
+    throw Error(
+        ErrorKind::kInvalidArgument, fmt::format("{}: is a folder; name a file", output.string())
+    );
+  }
+  if (!fs::is_empty(output, ignored) && !fs::exists(output / "config.json", ignored)) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format(
+            "{}: is a folder without a checkpoint, which --force does not replace; name another "
+            "output, or remove the folder yourself",
+            output.string()
+        )
+    );
+  }
+}
+
+/// Swaps two names at once, so that one of the two contents has each at any time. False where the
+/// file system cannot.
+bool exchange(const std::string& a, const std::string& b) {
+  return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+}
+
+/// The old content steps aside; it comes back when the new one cannot take its place.
+void replace_in_steps(
+    const std::string& from,
+    const std::string& to,
+    const std::string& aside,
+    std::error_code& failed
+) {
+  fs::rename(to, aside, failed);
+  if (failed) {
+    return;
+  }
+  fs::rename(from, to, failed);
+  std::error_code ignored;
+  if (failed) {
+    fs::rename(aside, to, ignored);
+  } else {
+    fs::remove_all(aside, ignored);
+  }
+}
+
 [[noreturn]] void fail(const std::string& path, std::string_view action, std::error_code reason) {
   throw Error(
       ErrorKind::kIo, fmt::format("{}: cannot {} the folder: {}", path, action, reason.message())
@@ -112,9 +144,10 @@ void prepare_output(
     const std::vector<std::string>& inputs,
     const std::string& output,
     int64_t bytes,
-    ExistingOutput existing
+    ExistingOutput existing,
+    OutputKind kind
 ) {
-  const fs::path path(output);
+  const fs::path path(without_slashes(output));
   std::error_code ignored;
   if (path.filename().empty() || path.filename() == "." || path.filename() == "..") {
     throw Error(
@@ -132,6 +165,7 @@ void prepare_output(
     for (const std::string& input : inputs) {
       refuse_to_replace(input, path);
     }
+    refuse_to_remove(path, kind);
     if (existing == ExistingOutput::kRefuse) {
       throw Error(
           ErrorKind::kInvalidArgument,
@@ -143,43 +177,41 @@ void prepare_output(
   require_space(path, bytes);
 }
 
-AtomicFolder::AtomicFolder(std::string path) : path_(std::move(path)) {
-  while (path_.size() > 1 && path_.back() == '/') {
-    path_.pop_back();
-  }
-  temporary_path_ = fmt::format("{}.{}-0{}", path_, ::getpid(), kPartialSuffix);
+AtomicFolder::AtomicFolder(const std::string& path)
+    : path_(without_slashes(path)), temporary_(path_) {
   std::error_code failed;
-  if (!fs::create_directory(temporary_path_, failed)) {
-    fail(path_, "create", failed ? failed : std::make_error_code(std::errc::file_exists));
+  while (!fs::create_directory(temporary_.path(), failed)) {
+    if (failed && failed != std::errc::file_exists) {
+      fail(path_, "create", failed);
+    }
+    temporary_.renew(path_);
   }
 }
 
 AtomicFolder::~AtomicFolder() {
   if (!finished_) {
     std::error_code ignored;
-    fs::remove_all(temporary_path_, ignored);
+    fs::remove_all(temporary_.path(), ignored);
   }
 }
 
 void AtomicFolder::finish() {
-  sync_folder(temporary_path_);
+  sync_folder(temporary_.path());
   std::error_code failed;
-  // A folder cannot replace one that holds files: the old one steps aside first.
-  const std::string old = fmt::format("{}.{}-1{}", path_, ::getpid(), kPartialSuffix);
   const bool replaces = fs::exists(path_);
-  if (replaces) {
-    fs::rename(path_, old, failed);
-  }
-  if (!failed) {
-    fs::rename(temporary_path_, path_, failed);
+  const bool exchanged = replaces && exchange(temporary_.path(), path_);
+  if (!replaces) {
+    fs::rename(temporary_.path(), path_, failed);
+  } else if (!exchanged) {
+    replace_in_steps(temporary_.path(), path_, TemporaryName(path_).path(), failed);
   }
   if (failed) {
     fail(path_, "rename", failed);
   }
   finished_ = true;
   sync_folder(folder_of(path_));
-  if (replaces) {
-    fs::remove_all(old, failed);
+  if (exchanged) {
+    fs::remove_all(temporary_.path(), failed);  // the old content now
   }
 }
 

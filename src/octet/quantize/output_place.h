@@ -7,38 +7,46 @@
 #include <string>
 #include <vector>
 
+#include "octet/formats/temporary_name.h"
+
 namespace octet {
 
 enum class ExistingOutput { kRefuse, kReplace };
 
+enum class OutputKind { kFile, kFolder };
+
 /// Refuses an output that exists (unless it may be replaced), that is one of the inputs or holds
-/// one, whose parent folder is missing, or that `bytes` do not fit beside. Empty inputs are none.
-/// Removes what a killed run left behind under temporary names. Throws Error: kInvalidArgument,
-/// kNotFound, kResourceExhausted.
+/// one, that is a folder where a file is to be or a folder without a checkpoint, whose parent
+/// folder is missing, or that `bytes` do not fit beside. Empty inputs are none. Removes what a
+/// killed run left behind under temporary names. Throws Error: kInvalidArgument, kNotFound,
+/// kResourceExhausted.
 void prepare_output(
     const std::vector<std::string>& inputs,
     const std::string& output,
     int64_t bytes,
-    ExistingOutput existing
+    ExistingOutput existing,
+    OutputKind kind = OutputKind::kFile
 );
 
 class AtomicFolder {
  public:
   /// Creates a temporary folder beside `path`. Throws Error(kIo).
-  explicit AtomicFolder(std::string path);
+  explicit AtomicFolder(const std::string& path);
   ~AtomicFolder();
   AtomicFolder(const AtomicFolder&) = delete;
   AtomicFolder& operator=(const AtomicFolder&) = delete;
 
   /// Where a file of the folder is to be written.
-  std::string file(const std::string& name) const { return temporary_path_ + "/" + name; }
+  std::string file(const std::string& name) const { return temporary_.path() + "/" + name; }
 
-  /// Syncs the folder and gives it its name, replacing a folder or file that has it.
+  /// Syncs the folder and gives it its name, replacing a folder or file that has it: in one step
+  /// where the file system can exchange names, else the old one comes back should the second step
+  /// fail.
   void finish();
 
  private:
   std::string path_;
-  std::string temporary_path_;
+  TemporaryName temporary_;
   bool finished_ = false;
 };
 

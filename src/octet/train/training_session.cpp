@@ -137,7 +137,11 @@ void TrainingSession::check_places(const std::vector<std::string>& models) const
   }
   kept.insert(kept.end(), {options_.state_file, options_.html_file});
   prepare_output(
-      kept, options_.output, 0, options_.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse
+      kept,
+      options_.output,
+      0,
+      options_.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse,
+      OutputKind::kFolder
   );
 }
 

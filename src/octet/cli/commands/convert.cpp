@@ -48,10 +48,11 @@ int convert(const ConvertArguments& arguments) {
           ? plan_gguf_copy(*source)
           : plan_hf_copy(*source, arguments.dequantize ? BlockTypes::kDecode : BlockTypes::kRefuse);
   prepare_output(
-      {arguments.input},
+      {arguments.input, arguments.tokenizer},
       arguments.output,
       planned_bytes(plan),
-      arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse
+      arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse,
+      gguf ? OutputKind::kFile : OutputKind::kFolder
   );
   PortableMetadata portable = gather_metadata(*source, tokenizer_source.get());
   if (!portable.metadata.contains("general.file_type")) {
