@@ -1,15 +1,23 @@
 // What goes from one file format to the other and back is the same: random checkpoints of every
 // structure, and published ones.
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "octet/base/error.h"
 #include "octet/formats/open_checkpoint.h"
+#include "octet/formats/safetensors_reader.h"
+#include "octet/formats/safetensors_types.h"
+#include "octet/formats/tensor_names.h"
+#include "octet/quantize/transcoder.h"
 #include "support/conversions.h"
+#include "support/error_message.h"
 #include "support/golden_files.h"
 #include "support/random_models.h"
 #include "support/temporary_directory.h"
@@ -107,6 +115,132 @@ TEST(RoundTrips, Nvfp4KeepsCodesAndScalesBetweenItsLayouts) {
       decode_rows(folder->at(down.name), row, 1, after.data());
       ASSERT_EQ(before, after) << "row " << row;
     }
+  }
+}
+
+/// `model` with its tensors in the order of their names: layer 10 before layer 2.
+std::shared_ptr<Checkpoint> sorted_by_name(const Checkpoint& model) {
+  std::vector<LogicalTensor> tensors(model.tensors().begin(), model.tensors().end());
+  std::ranges::sort(tensors, {}, &LogicalTensor::name);
+  auto sorted = std::make_shared<Checkpoint>();
+  sorted->path = model.path;
+  sorted->metadata = model.metadata;
+  for (const LogicalTensor& tensor : tensors) {
+    sorted->add(tensor);
+  }
+  return sorted;
+}
+
+TEST(Recipes, GiveAFolderInTheOrderOfNamesTheTypesOfItsGguf) {
+  const TemporaryDirectory directory;
+  GemmaShape shape;
+  shape.dtype = DType::kBF16;
+  shape.hidden = 256;
+  shape.sliding.assign(12, true);
+  shape.sliding[5] = shape.sliding[11] = false;
+  shape.kv_heads.assign(12, 2);
+  shape.feed_forward.assign(12, 256);
+  shape.shared_layers = 0;
+  const auto model = make_gemma(shape, 1);
+  const SmallTokenizer tokenizer(shape.vocabulary);
+  const auto source = stored(directory, *sorted_by_name(*model), tokenizer);
+  const auto folder = convert_to_hf(*source, directory.file("hf"));
+  std::vector<std::string> order;
+  std::vector<int64_t> fine;
+  for (const PlannedTensor& planned : plan_recipe(*folder, find_recipe("Q4_K_M").value(), {})) {
+    if (planned.source->name.ends_with("ffn_down.weight")) {
+      order.push_back(planned.source->name);
+      if (planned.dtype == DType::kQ6K) {
+        fine.push_back(layer_number(planned.source->name).value());
+      }
+    }
+  }
+  ASSERT_TRUE(std::ranges::is_sorted(order)) << "the folder must not be in the order of layers";
+  std::ranges::sort(fine);
+  EXPECT_EQ(fine, (std::vector<int64_t>{0, 3, 6, 9, 10, 11}));
+}
+
+/// A folder as Model Optimizer writes it, of a drafter with these shapes.
+std::shared_ptr<const Checkpoint> nvfp4_folder(
+    const DFlashShape& shape, uint64_t seed, const std::string& path, int64_t shard_bytes
+) {
+  const auto model = make_dflash(shape, seed);
+  const SmallTokenizer tokenizer(shape.vocabulary);
+  tokenizer.add_to(model->metadata);
+  ThreadPool pool(2);
+  const CheckpointPlan plan = plan_hf_nvfp4(*model, {});
+  write_hf_checkpoint({*model, model->metadata, plan, path}, shard_bytes, pool, {});
+  return open_checkpoint(path, UnusedTensors::kKeep);
+}
+
+TEST(Nvfp4Folders, HoldEveryTensorAtAMultipleOfItsElements) {
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const TemporaryDirectory directory;
+    RandomNumbers random(seed);
+    DFlashShape shape;
+    shape.dtype = kFloatTypes[seed % 3];
+    shape.own_head = true;
+    shape.hidden = 16 * (2 * random.integer(0, 3) + 1);  // odd numbers of groups and of rows
+    shape.vocabulary = 2 * random.integer(10, 40) + 1;
+    shape.head_dim = 4 * random.integer(1, 5);
+    shape.feed_forward = 16 * random.integer(1, 4);
+    const std::string path = directory.file("hf");
+    nvfp4_folder(shape, seed, path, seed % 2 == 0 ? 3000 : 1 << 30);
+    int64_t checked = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      if (entry.path().extension() != ".safetensors") {
+        continue;
+      }
+      const SafetensorsFile file = read_safetensors(entry.path().string());
+      for (const SafetensorsTensor& tensor : file.tensors) {
+        const int64_t offset = tensor.data.data() - file.mapping->bytes().data();
+        EXPECT_EQ(offset % (safetensors_bits(tensor.dtype).value() / 8), 0)
+            << tensor.name << " in " << entry.path().filename();
+        checked += tensor.dtype == "F32" ? 1 : 0;
+      }
+    }
+    EXPECT_GT(checked, 10);
+  }
+}
+
+TEST(Nvfp4Folders, WithRowsThatGgufHasNoBlocksForGetOtherTypes) {
+  const TemporaryDirectory directory;
+  DFlashShape shape;  // rows of 32 and 48 values; GGUF's NVFP4 has blocks of 64
+  const auto folder = nvfp4_folder(shape, 1, directory.file("hf"), 1 << 30);
+  EXPECT_THAT(
+      error_message([&] { plan_gguf_copy(*folder); }),
+      testing::AllOf(testing::HasSubstr("whole blocks"), testing::HasSubstr("octet quantize"))
+  );
+  const CheckpointPlan plan = plan_recipe(*folder, find_recipe("Q8_0").value(), {});
+  ThreadPool pool(2);
+  const std::string path = directory.file("q8.gguf");
+  const SmallTokenizer tokenizer(shape.vocabulary);
+  Metadata metadata = folder->metadata;
+  tokenizer.add_to(metadata);
+  write_gguf_checkpoint({*folder, metadata, plan, path}, pool, {});
+  const auto made = open_checkpoint(path);
+  EXPECT_EQ(made->at("blk.0.attn_q.weight").dtype, DType::kQ8_0);
+  EXPECT_EQ(made->at("blk.0.ffn_down.weight").dtype, DType::kF16);
+}
+
+TEST(Nvfp4Folders, ScalesWithoutMeaningAreNotRepacked) {
+  for (const int bad : {0x7F, 0x80, 0xB8, 0xFF}) {
+    OwnedTensor owned = random_tensor("w", DType::kNVFP4ModelOpt, {3, 64}, 1, 0.5F);
+    std::vector<std::byte> scales(
+        owned.tensor.block_scales.begin(), owned.tensor.block_scales.end()
+    );
+    scales[9] = static_cast<std::byte>(bad);
+    owned.tensor.block_scales = scales;
+    const Checkpoint source;
+    ThreadPool pool(1);
+    Transcoder transcoder(source, pool);
+    EXPECT_THAT(
+        error_message([&] {
+          transcoder.transcode(owned.tensor, {DType::kNVFP4, {}}, [](auto, int64_t) {});
+        }),
+        testing::AllOf(testing::HasSubstr("tensor 'w'"), testing::HasSubstr("row 2"))
+    ) << bad;
   }
 }
 

@@ -18,6 +18,7 @@
 #include "octet/formats/atomic_file.h"
 #include "octet/formats/hf_config_writer.h"
 #include "octet/formats/rope_frequencies.h"
+#include "octet/formats/safetensors_types.h"
 #include "octet/formats/safetensors_writer.h"
 #include "octet/formats/tensor_names.h"
 #include "octet/quantize/nvfp4_weights.h"
@@ -82,32 +83,49 @@ HfTensorFacts tensor_facts(const Checkpoint& source, const std::vector<NamedTens
   if (const LogicalTensor* table = source.find("per_layer_token_embd.weight")) {
     facts.per_layer_vocabulary = table->rows();
   }
+  facts.calibrated_activations = true;
   for (const NamedTensor& tensor : tensors) {
     const LogicalTensor& weight = *tensor.planned->source;
     if (tensor.nvfp4()) {
       facts.nvfp4 = true;
-      facts.calibrated_activations |= weight.input_scale.has_value();
+      facts.calibrated_activations &= weight.input_scale.has_value();
     } else if (weight.shape.size() == 2) {
       facts.full_precision_modules.push_back(tensor.module());
     }
   }
+  facts.calibrated_activations &= facts.nvfp4;
   return facts;
 }
 
-std::vector<SafetensorsSpec> specs_of(const NamedTensor& tensor) {
+/// What a tensor of the plan is in a file: itself, or for NVFP4 the codes with three others.
+enum class Part { kValues, kBlockScales, kGlobalScale, kInputScale };
+
+struct StoredTensor {
+  const NamedTensor* tensor = nullptr;
+  Part part = Part::kValues;
+  SafetensorsSpec spec;
+
+  int element_bits() const { return safetensors_bits(spec.dtype).value(); }
+};
+
+void add_stored(const NamedTensor& tensor, std::vector<StoredTensor>& stored) {
   const LogicalTensor& weight = *tensor.planned->source;
+  const auto add = [&](Part part, SafetensorsSpec spec) {
+    stored.push_back({&tensor, part, std::move(spec)});
+  };
   if (!tensor.nvfp4()) {
-    return {{tensor.name, std::string(safetensors_dtype(tensor.planned->dtype)), weight.shape}};
+    const std::string dtype(safetensors_dtype(tensor.planned->dtype));
+    add(Part::kValues, {tensor.name, dtype, weight.shape});
+    return;
   }
   const int64_t rows = weight.rows();
-  std::vector<SafetensorsSpec> specs = {
-      {tensor.name, "U8", {rows, weight.cols() / 2}},
-      {tensor.module() + ".weight_scale", "F8_E4M3", {rows, weight.cols() / 16}},
-      {tensor.module() + ".weight_scale_2", "F32", {}}};
+  const std::string module = tensor.module();
+  add(Part::kValues, {tensor.name, "U8", {rows, weight.cols() / 2}});
+  add(Part::kBlockScales, {module + ".weight_scale", "F8_E4M3", {rows, weight.cols() / 16}});
+  add(Part::kGlobalScale, {module + ".weight_scale_2", "F32", {}});
   if (weight.input_scale) {
-    specs.push_back({tensor.module() + ".input_scale", "F32", {}});
+    add(Part::kInputScale, {module + ".input_scale", "F32", {}});
   }
-  return specs;
 }
 
 using Shard = std::vector<const NamedTensor*>;
@@ -127,6 +145,19 @@ std::vector<Shard> cut_shards(const std::vector<NamedTensor>& tensors, int64_t s
   return shards;
 }
 
+/// In the order in which they are written. The format has no gaps and readers want every tensor
+/// at a multiple of its element's size: larger elements come first.
+std::vector<StoredTensor> stored_tensors(const Shard& shard) {
+  std::vector<StoredTensor> stored;
+  for (const NamedTensor* tensor : shard) {
+    add_stored(*tensor, stored);
+  }
+  std::stable_sort(stored.begin(), stored.end(), [](const auto& a, const auto& b) {
+    return a.element_bits() > b.element_bits();
+  });
+  return stored;
+}
+
 std::string shard_name(size_t index, size_t count) {
   return count == 1 ? std::string(kSafetensorsName)
                     : fmt::format("model-{:05d}-of-{:05d}.safetensors", index + 1, count);
@@ -137,10 +168,8 @@ std::string index_text(const std::vector<Shard>& shards, int64_t total_bytes) {
   json.begin_object().key("metadata").begin_object().member("total_size", total_bytes);
   json.end_object().key("weight_map").begin_object();
   for (size_t s = 0; s < shards.size(); ++s) {
-    for (const NamedTensor* tensor : shards[s]) {
-      for (const SafetensorsSpec& spec : specs_of(*tensor)) {
-        json.member(spec.name, shard_name(s, shards.size()));
-      }
+    for (const StoredTensor& stored : stored_tensors(shards[s])) {
+      json.member(stored.spec.name, shard_name(s, shards.size()));
     }
   }
   json.end_object().end_object();
@@ -185,61 +214,55 @@ class ShardWriter {
         meter_(request.plan, on_progress) {}
 
   void write(const std::string& path, const Shard& shard) {
+    const std::vector<StoredTensor> tensors = stored_tensors(shard);
     std::vector<SafetensorsSpec> specs;
-    for (const NamedTensor* tensor : shard) {
-      const std::vector<SafetensorsSpec> parts = specs_of(*tensor);
-      specs.insert(specs.end(), parts.begin(), parts.end());
+    for (const StoredTensor& stored : tensors) {
+      specs.push_back(stored.spec);
     }
     SafetensorsWriter writer(path, specs, {{"format", "pt"}});
-    for (const NamedTensor* tensor : shard) {
-      if (tensor->nvfp4()) {
-        write_nvfp4(writer, *tensor);
-      } else {
-        write_plain(writer, *tensor);
-      }
+    for (const StoredTensor& stored : tensors) {
+      writer.begin_tensor(stored.spec.name);
+      write_part(writer, stored);
+      writer.end_tensor();
     }
     writer.finish();
   }
 
  private:
-  void write_plain(SafetensorsWriter& writer, const NamedTensor& tensor) {
-    const LogicalTensor& weight = *tensor.planned->source;
-    writer.begin_tensor(tensor.name);
-    transcoder_.transcode(
-        weight,
-        {tensor.planned->dtype, {}},
-        [&](std::span<const std::byte> bytes, int64_t rows) {
-          writer.write(bytes);
-          meter_.add_rows(weight, rows);
+  void write_part(SafetensorsWriter& writer, const StoredTensor& stored) {
+    const PlannedTensor& planned = *stored.tensor->planned;
+    const LogicalTensor& weight = *planned.source;
+    const auto write_rows = [&](std::span<const std::byte> bytes, int64_t rows) {
+      writer.write(bytes);
+      meter_.add_rows(weight, rows);
+    };
+    const auto write_number = [&](float value) {
+      writer.write(std::as_bytes(std::span(&value, 1)));
+    };
+    switch (stored.part) {
+      case Part::kValues:
+        if (stored.tensor->nvfp4()) {
+          nvfp4_.write(weight, block_scales_, write_rows);
+        } else {
+          transcoder_.transcode(weight, {planned.dtype, {}}, write_rows);
         }
-    );
-    writer.end_tensor();
-  }
-
-  void write_nvfp4(SafetensorsWriter& writer, const NamedTensor& tensor) {
-    const LogicalTensor& weight = *tensor.planned->source;
-    std::vector<std::byte> scales;
-    writer.begin_tensor(tensor.name);
-    const float global_scale =
-        nvfp4_.write(weight, scales, [&](std::span<const std::byte> codes, int64_t rows) {
-          writer.write(codes);
-          meter_.add_rows(weight, rows);
-        });
-    writer.end_tensor();
-    writer.write_tensor(tensor.module() + ".weight_scale", scales);
-    writer.write_tensor(
-        tensor.module() + ".weight_scale_2", std::as_bytes(std::span(&global_scale, 1))
-    );
-    if (weight.input_scale) {
-      writer.write_tensor(
-          tensor.module() + ".input_scale", std::as_bytes(std::span(&*weight.input_scale, 1))
-      );
+        break;
+      case Part::kBlockScales:  // right behind the codes, whose elements are as small
+        writer.write(block_scales_);
+        break;
+      case Part::kGlobalScale:
+        write_number(nvfp4_.global_scale(weight));
+        break;
+      case Part::kInputScale:
+        write_number(weight.input_scale.value());
+        break;
     }
   }
 
   Transcoder transcoder_;
   Nvfp4Weights nvfp4_;
   ExportMeter meter_;
+  std::vector<std::byte> block_scales_;  // of the weight whose codes were written last
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "octet/quantize/nvfp4_weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -34,6 +35,10 @@ float largest_exported(std::span<const float> values) {
   return largest;
 }
 
+bool is_nvfp4(const LogicalTensor& tensor) {
+  return tensor.dtype == DType::kNVFP4 || tensor.dtype == DType::kNVFP4ModelOpt;
+}
+
 }  // namespace
 
 std::vector<std::string> fused_with(const std::string& name) {
@@ -52,21 +57,35 @@ std::vector<std::string> fused_with(const std::string& name) {
   return {name};
 }
 
-float Nvfp4Weights::write(
+void Nvfp4Weights::write(
     const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink
 ) {
   scales.resize(static_cast<size_t>(tensor.rows() * (tensor.cols() / kGroup)));
-  const bool nvfp4 = tensor.dtype == DType::kNVFP4 || tensor.dtype == DType::kNVFP4ModelOpt;
-  return nvfp4 ? copy(tensor, scales, sink) : round(tensor, scales, sink);
+  if (is_nvfp4(tensor)) {
+    copy(tensor, scales, sink);
+  } else {
+    round(tensor, scales, sink);
+  }
 }
 
-float Nvfp4Weights::copy(
+float Nvfp4Weights::global_scale(const LogicalTensor& tensor) {
+  if (is_nvfp4(tensor)) {
+    return tensor.scale;
+  }
+  // It depends on the magnitude alone, so the encoder tells it for any group.
+  const std::array<float, kGroup> zeros{};
+  return encode_nvfp4_modelopt(
+             zeros.data(), 1, kGroup, {.amax = shared_amax(tensor), .block_amax = {}}
+  ).scale;
+}
+
+void Nvfp4Weights::copy(
     const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink
 ) {
   if (tensor.dtype == DType::kNVFP4ModelOpt) {
     std::memcpy(scales.data(), tensor.block_scales.data(), scales.size());
     sink(tensor.data, tensor.rows());
-    return tensor.scale;
+    return;
   }
   const auto row_bytes_in = static_cast<size_t>(row_bytes(DType::kNVFP4, tensor.cols()));
   const auto codes_width = static_cast<size_t>(tensor.cols() / 2);
@@ -87,7 +106,6 @@ float Nvfp4Weights::copy(
     }
     sink(codes, 1);
   }
-  return tensor.scale;
 }
 
 float Nvfp4Weights::amax(const LogicalTensor& tensor) {
@@ -122,12 +140,11 @@ float Nvfp4Weights::shared_amax(const LogicalTensor& tensor) {
   return largest > 0.0F ? largest : 1.0F;
 }
 
-float Nvfp4Weights::round(
+void Nvfp4Weights::round(
     const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink
 ) {
   const int64_t cols = tensor.cols();
   const float amax = shared_amax(tensor);
-  float global_scale = 0.0F;
   std::vector<float> values(static_cast<size_t>(kPieceRows * cols));
   for (int64_t first = 0; first < tensor.rows(); first += kPieceRows) {
     const int64_t count = std::min(kPieceRows, tensor.rows() - first);
@@ -139,13 +156,11 @@ float Nvfp4Weights::round(
       error.add_context("tensor '" + tensor.name + "'");
       throw;
     }
-    global_scale = data.scale;
     std::copy(
         data.block_scales.begin(), data.block_scales.end(), scales.begin() + first * (cols / kGroup)
     );
     sink(data.codes, count);
   }
-  return global_scale;
 }
 
 }  // namespace octet

@@ -22,17 +22,20 @@ class Nvfp4Weights {
   Nvfp4Weights(const Checkpoint& source, const CheckpointPlan& plan, ThreadPool& pool)
       : source_(source), plan_(plan), pool_(pool) {}
 
-  /// Hands the codes to `sink` in order, fills `scales` [rows, cols / 16] and returns the global
-  /// scale. Throws Error(kInvalidArgument) naming the tensor when a value is not finite.
-  float write(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
+  /// Hands the codes to `sink` in order and fills `scales` [rows, cols / 16]. Throws
+  /// Error(kInvalidArgument) naming the tensor when a value is not finite.
+  void write(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
+
+  /// The global scale that goes with what write() gives.
+  float global_scale(const LogicalTensor& tensor);
 
   /// The largest magnitude, as BF16, over all weights that share a global scale with `tensor`; 1
   /// where all are zero, because zeros need some scale that is a number.
   float shared_amax(const LogicalTensor& tensor);
 
  private:
-  float copy(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
-  float round(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
+  void copy(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
+  void round(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
   float amax(const LogicalTensor& tensor);
 
   const Checkpoint& source_;

@@ -8,9 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "octet/base/error.h"
 #include "octet/tensor/encode.h"
 #include "octet/tensor/nvfp4_layouts.h"
+#include "octet/tensor/types/nvfp4_modelopt.h"
 
 namespace octet {
 namespace {
@@ -52,6 +55,17 @@ bool is_nvfp4_repack(const LogicalTensor& tensor, DType dtype) {
 std::span<const std::byte> row_of(std::span<const std::byte> bytes, int64_t row, int64_t rows) {
   const size_t width = bytes.size() / static_cast<size_t>(rows);
   return bytes.subspan(static_cast<size_t>(row) * width, width);
+}
+
+/// The other layout has no sign and no NaN to carry these over.
+void require_legal_scales(std::span<const std::byte> scales, int64_t row) {
+  const auto legal = [](std::byte scale) { return types::NVFP4ModelOpt::is_valid_scale(scale); };
+  if (!std::all_of(scales.begin(), scales.end(), legal)) {
+    throw Error(
+        ErrorKind::kMalformed,
+        fmt::format("row {} has a block scale that is negative or no number", row)
+    );
+  }
 }
 
 }  // namespace
@@ -127,6 +141,7 @@ void Transcoder::transcode(const LogicalTensor& tensor, const TranscodeTarget& t
         out_row_bytes,
         [&](int64_t first, int64_t count, std::byte* out) {
           for (int64_t r = 0; r < count; ++r) {
+            require_legal_scales(row_of(tensor.block_scales, first + r, rows), first + r);
             nvfp4_row_to_ggml(
                 {row_of(tensor.data, first + r, rows),
                  row_of(tensor.block_scales, first + r, rows)},
