@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "octet/models/load_model.h"
@@ -21,6 +22,7 @@
 #include "octet/quantize/text_chunks.h"
 #include "octet/tensor/encode.h"
 #include "octet/tensor/nvfp4_activations.h"
+#include "support/error_message.h"
 #include "support/gptq_oracle.h"
 #include "support/nvfp4_activation_oracle.h"
 #include "support/random_models.h"
@@ -120,7 +122,7 @@ TEST(CalibrationOps, ReplacedWeightsMultiplyFromThenOn) {
   const auto held = ops.prepare(Checkpoint(), first.tensor);
   const auto plain_ops = cpu_ops(1);
   const auto plain = plain_ops->prepare(Checkpoint(), second.tensor);
-  ops.replace(second.tensor);
+  ops.replace(Checkpoint(), second.tensor);
   const std::vector<float> x = random_values(2 * 16, 5, 1.0F);
   std::vector<float> found(6);
   std::vector<float> expected(6);
@@ -135,7 +137,7 @@ TEST(CalibrationOps, ReplacedWeightsMultiplyFromThenOn) {
   const OwnedTensor wide = random_tensor("w", DType::kF32, {3, 32}, 2, 0.5F);
   CalibrationOps again(cpu_ops(1));
   const auto seen = again.prepare(Checkpoint(), wide.tensor);
-  again.replace(other_type.tensor);
+  again.replace(Checkpoint(), other_type.tensor);
   const auto direct = plain_ops->prepare(Checkpoint(), other_type.tensor);
   EXPECT_NE(seen->dtype, DType::kF32);
   EXPECT_EQ(seen->dtype, direct->dtype);
@@ -468,6 +470,103 @@ TEST(CalibrateNvfp4, WithInputScalesItRoundsForInputsAsW4A4RoundsThem) {
     EXPECT_TRUE(std::ranges::equal(codes_for(inputs), rounded.data));
     EXPECT_FALSE(std::ranges::equal(codes_for(recorder.inputs), rounded.data))
         << "rounding the inputs must be seen";
+  }
+}
+
+/// Sum over `inputs` of the squared length of (a - b) times the input.
+double output_error(const LogicalTensor& a, const LogicalTensor& b, const Matrix& inputs) {
+  const int64_t cols = a.cols();
+  std::vector<float> of_a(static_cast<size_t>(cols));
+  std::vector<float> of_b(static_cast<size_t>(cols));
+  double error = 0.0;
+  for (int64_t row = 0; row < a.rows(); ++row) {
+    decode_rows(a, row, 1, of_a.data());
+    decode_rows(b, row, 1, of_b.data());
+    for (const std::vector<double>& x : inputs) {
+      double difference = 0.0;
+      for (size_t c = 0; c < x.size(); ++c) {
+        difference += (static_cast<double>(of_a[c]) - of_b[c]) * x[c];
+      }
+      error += difference * difference;
+    }
+  }
+  return error;
+}
+
+TEST(CalibrateNvfp4, LosesLessOfALayersOutputThanRoundingToNearest) {
+  double gptq_total = 0.0;
+  double nearest_total = 0.0;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const std::shared_ptr<const Checkpoint> model = make_gemma(whole_groups(seed), seed);
+    const Calibrated result = calibrate_target(model, 1, true, false);
+    const CheckpointPlan plan = plan_hf_nvfp4(*model, {});
+    ThreadPool pool(1);
+    Nvfp4Weights to_nearest(*model, plan, pool);
+    // The whole first layer is rounded for the inputs that it has in the model as it was.
+    for (const char* part : {"attn_q", "attn_output", "ffn_gate", "ffn_up", "ffn_down"}) {
+      const std::string name = fmt::format("blk.0.{}.weight", part);
+      SCOPED_TRACE(fmt::format("{} seed {}", name, seed));
+      const LogicalTensor& weight = model->at(name);
+      RecordingOps recorder(cpu_ops(1), name);
+      const auto target = load_target(model, recorder, {});
+      const std::vector<std::vector<TokenId>> texts = {
+          random_tokens(150, target->shape().vocabulary, 5)};
+      run_chunks(*target, cut_chunks(texts, kBos, {40, 0}, target->shape()), 0);
+      const auto rounded = std::find_if(result.plan.begin(), result.plan.end(), [&](const auto& p) {
+        return p.source->name == name;
+      });
+      std::vector<std::byte> codes;
+      std::vector<std::byte> scales;
+      to_nearest.write(weight, scales, [&](std::span<const std::byte> bytes, int64_t) {
+        codes.insert(codes.end(), bytes.begin(), bytes.end());
+      });
+      LogicalTensor nearest = weight;
+      nearest.dtype = DType::kNVFP4ModelOpt;
+      nearest.data = codes;
+      nearest.block_scales = scales;
+      nearest.scale = to_nearest.global_scale(weight);
+      const double gptq = output_error(*rounded->source, weight, recorder.inputs);
+      const double plain = output_error(nearest, weight, recorder.inputs);
+      EXPECT_LT(gptq, plain);
+      gptq_total += gptq / plain;
+      nearest_total += 1.0;
+    }
+  }
+  EXPECT_LT(gptq_total, 0.8 * nearest_total) << gptq_total / nearest_total;
+}
+
+/// `model` with its weights as NVFP4 of ModelOpt where they can be, rounded to nearest.
+std::shared_ptr<Checkpoint> rounded_model(const GemmaShape& shape, uint64_t seed) {
+  GemmaShape rounded = shape;
+  rounded.dtype = DType::kNVFP4ModelOpt;
+  return make_gemma(rounded, seed);
+}
+
+TEST(CalibrateNvfp4, WeightsThatAreNvfp4AlreadyGetInputScalesAndKeepTheirValues) {
+  const GemmaShape shape = whole_groups(3);
+  const std::shared_ptr<const Checkpoint> model = rounded_model(shape, 3);
+  ASSERT_EQ(model->at("blk.0.attn_q.weight").dtype, DType::kNVFP4ModelOpt);
+  const Calibrated result = calibrate_target(model, 1, false, true);
+  int calibrated = 0;
+  for (const PlannedTensor& planned : result.plan) {
+    const LogicalTensor& before = model->at(planned.source->name);
+    EXPECT_EQ(planned.source->data.data(), before.data.data());
+    EXPECT_EQ(planned.source->scale, before.scale);
+    if (planned.dtype == DType::kNVFP4ModelOpt && planned.source->name.starts_with("blk.")) {
+      EXPECT_TRUE(planned.source->input_scale.has_value()) << planned.source->name;
+      ++calibrated;
+    }
+  }
+  EXPECT_GT(calibrated, 5);
+}
+
+TEST(CalibrateNvfp4, RefusesToRoundWhatIsRoundedAlready) {
+  const std::shared_ptr<const Checkpoint> model = rounded_model(whole_groups(3), 3);
+  for (const bool input_scales : {false, true}) {
+    EXPECT_THAT(
+        error_message([&] { calibrate_target(model, 1, true, input_scales); }),
+        testing::HasSubstr("leave out --gptq")
+    );
   }
 }
 

@@ -54,13 +54,12 @@ CalibrationRequest request_of(
   return request;
 }
 
-/// Weights that are rounded already multiply as they will later.
-std::unique_ptr<Ops> calibration_backend(const QuantizeArguments& arguments) {
-  return make_cpu_ops(
-      {.threads = arguments.threads,
-       .isa = arguments.isa,
-       .activation = arguments.w4a4 ? ActivationMode::kW4A4 : ActivationMode::kW4A16}
-  );
+/// The source, saying of its NVFP4 weights what is to be true of them: those that are rounded
+/// already multiply as they will later, with four-bit activations once they have input scales.
+std::shared_ptr<const Checkpoint> as_it_will_multiply(const Checkpoint& source, bool w4a4) {
+  auto result = std::make_shared<Checkpoint>(source);
+  result->metadata.set("general.quant_algo", std::string(w4a4 ? "MIXED_PRECISION" : "W4A16_NVFP4"));
+  return result;
 }
 
 CalibratedWeights calibrate_target(
@@ -69,7 +68,7 @@ CalibratedWeights calibrate_target(
     CheckpointPlan& plan,
     ThreadPool& pool
 ) {
-  CalibrationOps ops(calibration_backend(arguments));
+  CalibrationOps ops(make_cpu_ops({.threads = arguments.threads, .isa = arguments.isa}));
   Progress progress(!arguments.quiet);
   const auto tokenizer = load_tokenizer(*source);
   const auto target = load_target(source, ops, {});
@@ -93,7 +92,7 @@ CalibratedWeights calibrate_drafter(
     ThreadPool& pool
 ) {
   const auto target_ops = make_cpu_ops({.threads = arguments.threads, .isa = arguments.isa});
-  CalibrationOps ops(calibration_backend(arguments));
+  CalibrationOps ops(make_cpu_ops({.threads = arguments.threads, .isa = arguments.isa}));
   Progress progress(!arguments.quiet);
   const auto checkpoint = open_checkpoint(arguments.target);
   const auto tokenizer = load_tokenizer(*checkpoint);
@@ -154,9 +153,10 @@ CalibratedWeights calibrate_plan(
     CheckpointPlan& plan,
     ThreadPool& pool
 ) {
+  const auto running = as_it_will_multiply(*source, arguments.w4a4);
   CalibratedWeights weights = source->architecture() == "dflash"
-                                  ? calibrate_drafter(arguments, source, plan, pool)
-                                  : calibrate_target(arguments, source, plan, pool);
+                                  ? calibrate_drafter(arguments, running, plan, pool)
+                                  : calibrate_target(arguments, running, plan, pool);
   if (!arguments.quiet) {
     warn_about(weights.unused, "multiply nothing and are rounded plainly");
     warn_about(weights.indefinite, "have Hessians that cannot be inverted and are rounded plainly");

@@ -1,7 +1,6 @@
 #include "octet/quantize/calibrate_nvfp4.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/formats/tensor_names.h"
 #include "octet/quantize/gptq.h"
 #include "octet/quantize/nvfp4_weights.h"
 #include "octet/tensor/encode.h"
@@ -24,16 +24,14 @@ constexpr int64_t kGroup = 16;
 /// Rows of a weight that are decoded and rounded together.
 constexpr int64_t kPieceRows = 512;
 constexpr int64_t kBeforeLayers = -1;
-constexpr std::string_view kLayerPrefix = "blk.";
 
 /// Where in the model a weight is used: its layer, or before or after all of them.
 int64_t layer_of(const std::string& name) {
-  if (!name.starts_with(kLayerPrefix)) {
-    return name == "output.weight" ? kAllLayers : kBeforeLayers;
-  }
-  int64_t layer = 0;
-  std::from_chars(name.data() + kLayerPrefix.size(), name.data() + name.size(), layer);
-  return layer;
+  return layer_number(name).value_or(name == "output.weight" ? kAllLayers : kBeforeLayers);
+}
+
+bool is_nvfp4(DType dtype) {
+  return dtype == DType::kNVFP4 || dtype == DType::kNVFP4ModelOpt;
 }
 
 std::string part_name(int64_t layer) {
@@ -47,11 +45,25 @@ class Calibration {
   Calibration(CheckpointPlan& plan, const CalibrationRequest& request)
       : request_(request), scales_(request.source, plan, request.pool) {
     for (PlannedTensor& planned : plan) {
-      const DType from = planned.source->dtype;
-      if (planned.dtype == DType::kNVFP4ModelOpt && from != DType::kNVFP4 &&
-          from != DType::kNVFP4ModelOpt) {
+      if (planned.dtype != DType::kNVFP4ModelOpt) {
+        continue;
+      }
+      if (is_nvfp4(planned.source->dtype)) {
+        rounded_before_.push_back(&planned);
+      } else {
         parts_[layer_of(planned.source->name)].push_back(&planned);
       }
+    }
+    if (parts_.empty() && (request.gptq || rounded_before_.empty())) {
+      throw Error(
+          ErrorKind::kInvalidArgument,
+          fmt::format(
+              "{}: no weight is left to be {}",
+              request.source.path,
+              request.gptq ? "rounded: those that become NVFP4 are NVFP4 already; leave out --gptq"
+                           : "calibrated: none becomes NVFP4"
+          )
+      );
     }
   }
 
@@ -67,6 +79,12 @@ class Calibration {
     if (request_.input_scales) {
       begin_part("input scales");
       find_input_scales();
+      attach_input_scales(rounded_before_);
+      for (const PlannedTensor* tensor : rounded_before_) {
+        if (request_.gptq && largest_.contains(tensor->source->name)) {
+          request_.ops.replace(request_.source, *tensor->source);  // it multiplies as it will later
+        }
+      }
     }
     // Shared scales come from the weights as they were, also where others of a group are done.
     for (const auto& [layer, planned] : parts_) {
@@ -89,21 +107,27 @@ class Calibration {
   void find_input_scales() {
     request_.ops.watch_largest();
     request_.run(kAllLayers);
-    const auto largest = request_.ops.take_largest();
+    largest_ = request_.ops.take_largest();
+    for (const PlannedTensor* tensor : rounded_before_) {
+      find_input_scale(tensor->source->name);
+    }
     for (const auto& [layer, planned] : parts_) {
       for (const PlannedTensor* tensor : planned) {
-        std::optional<float> shared;
-        for (const std::string& name : fused_with(tensor->source->name)) {
-          const auto found = largest.find(name);
-          if (found != largest.end()) {
-            shared = std::max(shared.value_or(0.0F), found->second);
-          }
-        }
-        if (shared) {  // zeros need some scale that is a number
-          input_scales_[tensor->source->name] =
-              (*shared > 0.0F ? *shared : 1.0F) / kNvfp4InputRange;
-        }
+        find_input_scale(tensor->source->name);
       }
+    }
+  }
+
+  void find_input_scale(const std::string& name) {
+    std::optional<float> shared;
+    for (const std::string& member : fused_with(name)) {
+      const auto found = largest_.find(member);
+      if (found != largest_.end()) {
+        shared = std::max(shared.value_or(0.0F), found->second);
+      }
+    }
+    if (shared) {  // zeros need some scale that is a number
+      input_scales_[name] = (*shared > 0.0F ? *shared : 1.0F) / kNvfp4InputRange;
     }
   }
 
@@ -115,11 +139,13 @@ class Calibration {
   void attach_input_scales(const std::vector<PlannedTensor*>& planned) {
     for (PlannedTensor* tensor : planned) {
       LogicalTensor& copy = result_.tensors.emplace_back(*tensor->source);
-      copy.input_scale = input_scale(copy.name);
-      tensor->source = &copy;
-      if (!copy.input_scale) {
+      const std::optional<float> found = input_scale(copy.name);
+      if (found) {
+        copy.input_scale = found;
+      } else {
         result_.unused.push_back(copy.name);
       }
+      tensor->source = &copy;
     }
   }
 
@@ -152,7 +178,7 @@ class Calibration {
       }
       request_.source.drop_pages(weight);
       if (!unused) {
-        request_.ops.replace(*tensor->source);
+        request_.ops.replace(request_.source, *tensor->source);
       }
     }
   }
@@ -240,8 +266,10 @@ class Calibration {
 
   const CalibrationRequest& request_;
   Nvfp4Weights scales_;
-  std::map<int64_t, std::vector<PlannedTensor*>> parts_;  // by layer
+  std::map<int64_t, std::vector<PlannedTensor*>> parts_;  // to be rounded, by layer
+  std::vector<PlannedTensor*> rounded_before_;            // NVFP4 in the source already
   std::map<std::string, float, std::less<>> amax_;
+  std::map<std::string, float, std::less<>> largest_;  // inputs, of weights that multiply
   std::map<std::string, float, std::less<>> input_scales_;
   CalibratedWeights result_;
 };

@@ -28,7 +28,7 @@ using RunCalibration = std::function<void(int64_t last_layer)>;
 using OnCalibration = std::function<void(std::string_view part, int64_t done, int64_t parts)>;
 
 struct CalibrationRequest {
-  const Checkpoint& source;
+  const Checkpoint& source;  // its general.quant_algo says how NVFP4 multiplies meanwhile
   CalibrationOps& ops;
   ThreadPool& pool;
   bool gptq = false;
@@ -46,7 +46,8 @@ struct CalibratedWeights {
 };
 
 /// Every weight that `plan` turns into NVFP4 gets an input scale or rounded values, as asked for;
-/// the plan then points to those. Weights that are NVFP4 already are left alone.
+/// the plan then points to those. Weights that are NVFP4 already keep their values. Throws
+/// Error(kInvalidArgument) when there is nothing to round, or nothing to calibrate at all.
 CalibratedWeights calibrate_nvfp4(CheckpointPlan& plan, const CalibrationRequest& request);
 
 }  // namespace octet

@@ -47,13 +47,13 @@ std::unique_ptr<Weight> CalibrationOps::prepare(
   return held;
 }
 
-void CalibrationOps::replace(const LogicalTensor& tensor) {
+void CalibrationOps::replace(const Checkpoint& owner, const LogicalTensor& tensor) {
   const auto place = held_.find(tensor.name);
   OCTET_CHECK(place != held_.end());
   HeldWeight& held = *place->second;
   OCTET_CHECK(held.rows == tensor.rows() && held.cols == tensor.cols());
   held.inner.reset();  // never both in memory
-  held.hold(wrapped().prepare(Checkpoint(), tensor));
+  held.hold(wrapped().prepare(owner, tensor));
 }
 
 void CalibrationOps::matmul(ConstRows x, std::span<const Product> products) {

@@ -35,8 +35,9 @@ class CalibrationOps final : public ForwardingOps {
   /// Hessian::take_mean() of one of them, once; empty if it was not multiplied.
   std::vector<double> take_hessian(const std::string& weight);
 
-  /// Puts another weight of the same name and shape in place. The model must be alive.
-  void replace(const LogicalTensor& tensor);
+  /// Puts another weight of the same name and shape in place, which multiplies as the metadata of
+  /// `owner` say. The model must be alive.
+  void replace(const Checkpoint& owner, const LogicalTensor& tensor);
 
  private:
   struct HeldWeight;
