@@ -1,6 +1,8 @@
 // `octet imatrix` and `octet compare` as a user runs them, with the shipped pair.
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,6 +66,12 @@ TEST(Imatrix, CollectsFromTextAndRolloutsAndHelpsQuantizing) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, testing::HasSubstr("have no importance"));
   EXPECT_EQ(run_octet({"imatrix", "-m", kPairTarget, "-o", directory.file("x")}).exit_code, 2);
+  for (const char* flag : {"--prompts", "-n", "-s"}) {
+    result =
+        run_octet({"imatrix", "-m", kPairTarget, "-f", text, "-o", directory.file("x"), flag, "1"});
+    EXPECT_EQ(result.exit_code, 2) << flag;
+    EXPECT_THAT(result.err, testing::HasSubstr("--rollouts")) << flag;
+  }
 }
 
 TEST(Compare, JudgesTargetsByTheirLogits) {
@@ -98,7 +106,38 @@ TEST(Compare, JudgesTargetsByTheirLogits) {
   EXPECT_THAT(other.out, testing::HasSubstr("exceeded"));
   EXPECT_THAT(other.out, testing::HasSubstr("error after layer 5"));
   EXPECT_THAT(read_text(page), testing::HasSubstr("<svg"));
+  // Of a text that it does not know the two think differently.
+  const std::string foreign = OCTET_SOURCE_DIR "/README.md";
+  for (const auto& [limit, code] : {std::pair("0.5", 0), std::pair("1", 1)}) {
+    const ProgramResult judged = run_octet(
+        {"compare",
+         kPairTarget,
+         coarse,
+         "-f",
+         foreign,
+         "--chunks",
+         "1",
+         "--min-agreement",
+         limit,
+         "-t",
+         "1"}
+    );
+    EXPECT_EQ(judged.exit_code, code) << limit << judged.out << judged.err;
+  }
   EXPECT_EQ(run_octet({"compare", kPairTarget, coarse}).exit_code, 2) << "there is no text";
+  const std::vector<std::vector<std::string>> idle = {
+      {"--target", kPairTarget},
+      {"--prompts", text},
+      {"--limit", "1"},
+      {"-n", "128"},
+      {"--max-acceptance-loss", "5"}};
+  for (const std::vector<std::string>& flag : idle) {
+    std::vector<std::string> command = {"compare", kPairTarget, coarse, "-f", text};
+    command.insert(command.end(), flag.begin(), flag.end());
+    const ProgramResult refused = run_octet(command);
+    EXPECT_EQ(refused.exit_code, 2) << flag.front();
+    EXPECT_THAT(refused.err, testing::HasSubstr("for drafters, and these are targets"));
+  }
   EXPECT_EQ(run_octet({"compare", kPairTarget, kPairDrafter, "-f", text}).exit_code, 2);
 }
 
@@ -128,11 +167,51 @@ TEST(Compare, JudgesDraftersByTheirAcceptance) {
   const JsonValue json = parse_json(bytes_of(result.out));
   EXPECT_EQ(json.find_number("acceptance_loss_percent"), 0.0);
   EXPECT_GT((*json.find_array("drafters"))[0].find_number("acceptance_length").value(), 1.0);
-  EXPECT_EQ(
-      run_octet({"compare", kPairDrafter, coarse, "--target", kPairTarget, "-n", "16", "-t", "1"})
-          .exit_code,
-      0
+  const std::vector<std::string> compared = {
+      "compare", kPairDrafter, coarse, "--target", kPairTarget, "-n", "16", "-t", "1"};
+  EXPECT_EQ(run_octet(compared).exit_code, 0);
+  const std::vector<std::vector<std::string>> idle = {
+      {"-f", coarse},
+      {"--chunk", "512"},
+      {"--chunks", "1"},
+      {"--max-kl", "1"},
+      {"--min-agreement", "0"}};
+  for (const std::vector<std::string>& flag : idle) {
+    std::vector<std::string> command = compared;
+    command.insert(command.end(), flag.begin(), flag.end());
+    const ProgramResult refused = run_octet(command);
+    EXPECT_EQ(refused.exit_code, 2) << flag.front();
+    EXPECT_THAT(refused.err, testing::HasSubstr("for targets, and these are drafters"));
+  }
+}
+
+TEST(Compare, FailsADrafterThatLosesMoreThanIsAllowed) {
+  const TemporaryDirectory directory;
+  const std::string worse = directory.file("worse.gguf");
+  // Fusion in four bits of the coarsest kind costs acceptance.
+  ASSERT_EQ(
+      run_octet({"quantize", kPairDrafter, worse, "--type", "MXFP4", "-q", "-t", "1"}).exit_code, 0
   );
+  const auto judge = [&](const char* limit) {
+    return run_octet(
+        {"compare",
+         kPairDrafter,
+         worse,
+         "--target",
+         kPairTarget,
+         "-n",
+         "48",
+         "--max-acceptance-loss",
+         limit,
+         "--json",
+         "-t",
+         "1"}
+    );
+  };
+  const ProgramResult strict = judge("0");
+  EXPECT_EQ(strict.exit_code, 1) << strict.out << strict.err;
+  EXPECT_GT(parse_json(bytes_of(strict.out)).find_number("acceptance_loss_percent").value(), 0.0);
+  EXPECT_EQ(judge("100").exit_code, 0);
 }
 
 }  // namespace

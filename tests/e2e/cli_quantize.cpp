@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <sys/wait.h>
@@ -287,6 +288,67 @@ TEST(Imatrix, KilledAtAnyTimeItLeavesAllOrNothing) {
   EXPECT_EQ(partial_files(directory), 0);
 }
 
+TEST(Convert, KilledWhileReplacingAFolderItLeavesTheOldOneOrTheNew) {
+  const TemporaryDirectory directory;
+  const std::string folder = directory.file("folder");
+  ASSERT_EQ(run_octet({"convert", kPairTarget, folder, "--dequantize", "-q"}).exit_code, 0);
+  const std::vector<std::string> command = {
+      "convert", kPairTarget, folder, "--dequantize", "--force", "-q", "-t", "1"};
+  int killed = 0;
+  for (std::chrono::milliseconds time(1); time.count() < 5000;
+       time = time * 5 / 4 + std::chrono::milliseconds(1)) {
+    const bool unfinished = kill_after(command, time);
+    killed += unfinished ? 1 : 0;
+    ASSERT_NO_THROW(open_checkpoint(folder)) << "after " << time.count() << " ms";
+    if (!unfinished) {
+      break;
+    }
+  }
+  EXPECT_GT(killed, 3);
+  ASSERT_EQ(run_octet(command).exit_code, 0);
+  EXPECT_EQ(partial_files(directory), 0);
+}
+
+TEST(Convert, NeverReplacesWhatItReadsOrWhatIsNoCheckpoint) {
+  const TemporaryDirectory directory;
+  const std::string home = directory.file("home");
+  const std::string folder = home + "/model";
+  std::filesystem::create_directory(home);
+  ASSERT_EQ(run_octet({"convert", kPairTarget, folder, "--dequantize", "-q"}).exit_code, 0);
+  const std::string text = directory.write("home/text", "A river.");
+  const auto expect_refusal = [&](std::vector<std::string> command, const char* reason) {
+    command.insert(command.end(), {"--force", "-q"});
+    const ProgramResult result = run_octet(command);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, testing::HasSubstr(reason));
+    EXPECT_TRUE(exists(text));
+    EXPECT_NO_THROW(open_checkpoint(folder));
+  };
+  expect_refusal({"convert", folder, home}, "would be lost");
+  expect_refusal(
+      {"convert", kPairDrafter, folder, "--dequantize", "--tokenizer", folder}, "are the same"
+  );
+  expect_refusal({"convert", kPairTarget, home, "--dequantize"}, "without a checkpoint");
+  expect_refusal({"convert", kPairTarget, folder, "--format", "gguf"}, "is a folder");
+  expect_refusal(
+      {"quantize",
+       kPairDrafter,
+       folder,
+       "--type",
+       "NVFP4",
+       "--gptq",
+       "--calibrate",
+       text,
+       "--target",
+       folder},
+      "are the same"
+  );
+  EXPECT_EQ(
+      run_octet({"convert", kPairTarget, folder + "/", "--dequantize", "--force", "-q"}).exit_code,
+      0
+  );
+}
+
 /// Runs with files limited to so many blocks of 512 bytes: writing more fails as on a full disk.
 int run_with_little_room(
     const std::vector<std::string>& arguments, const std::string& errors, int blocks
@@ -371,6 +433,98 @@ TEST(Quantize, MalformedFilesGiveAnErrorAndNoOutput) {
     EXPECT_EQ(partial_files(directory), 0);
   }
   EXPECT_GE(refused, 30);
+}
+
+/// `bytes` cut somewhere, or with some bytes among the first `within` changed.
+std::string damaged(const std::string& bytes, int64_t within, RandomNumbers& random) {
+  std::string result = bytes;
+  if (random.integer(0, 3) == 0) {
+    result.resize(static_cast<size_t>(random.integer(0, std::ssize(bytes) - 1)));
+    return result;
+  }
+  for (int64_t i = random.integer(1, 4); i > 0; --i) {
+    result[static_cast<size_t>(random.integer(0, std::min(within, std::ssize(bytes)) - 1))] =
+        static_cast<char>(random.bits());
+  }
+  return result;
+}
+
+TEST(Convert, DamagedFoldersAndImportanceGiveAnErrorOrAFileThatOpens) {
+  const TemporaryDirectory directory;
+  const std::string whole = directory.file("whole");
+  ASSERT_EQ(run_octet({"convert", kPairDrafter, whole, "--dequantize", "-q"}).exit_code, 0);
+  const std::string text = directory.write("text", "A river is water.");
+  const std::string importance = directory.file("importance");
+  ASSERT_EQ(
+      run_octet({"imatrix", "-m", kPairTarget, "-f", text, "-o", importance, "-q", "-t", "1"})
+          .exit_code,
+      0
+  );
+  struct Damage {
+    std::string file;
+    int64_t within;  // headers and keys: behind them are numbers, which may be any
+    std::vector<std::string> command;
+  };
+  const std::string folder = directory.file("damaged");
+  const std::string output = directory.file("out.gguf");
+  const std::vector<Damage> damages = {
+      {"model.safetensors", 3000, {"convert", folder, output, "--tokenizer", kPairTarget, "-q"}},
+      {"config.json", 1 << 20, {"convert", folder, output, "--tokenizer", kPairTarget, "-q"}},
+      {"importance",
+       4000,
+       {"quantize",
+        kPairTarget,
+        output,
+        "--type",
+        "Q4_0",
+        "--imatrix",
+        folder + "/importance",
+        "-q"}}};
+  int refused = 0;
+  for (uint64_t seed = 1; seed <= 45; ++seed) {
+    const Damage& damage = damages[seed % damages.size()];
+    SCOPED_TRACE(damage.file + " seed " + std::to_string(seed));
+    RandomNumbers random(seed);
+    std::filesystem::remove_all(folder);
+    std::filesystem::copy(whole, folder);
+    std::filesystem::copy_file(importance, folder + "/importance");
+    const std::string path = folder + "/" + damage.file;
+    const std::string bytes = damaged(read_text(path), damage.within, random);
+    directory.write("damaged/" + damage.file, bytes);
+    const ProgramResult result = run_octet(damage.command);
+    ASSERT_TRUE(result.exit_code == 0 || result.exit_code == 2) << result.err;
+    if (result.exit_code == 2) {
+      ++refused;
+      EXPECT_TRUE(result.err.starts_with("octet: ")) << result.err;
+      EXPECT_FALSE(exists(output));
+    } else {
+      EXPECT_NO_THROW(open_checkpoint(output));
+    }
+    std::filesystem::remove_all(output);
+    EXPECT_EQ(partial_files(directory), 0);
+  }
+  EXPECT_GE(refused, 15);
+}
+
+TEST(Quantize, ANumberThatIsNoneInTheLastTensorLeavesNothing) {
+  const TemporaryDirectory directory;
+  DFlashShape shape;
+  const auto source = make_dflash(shape, 1);
+  const LogicalTensor& last = source->tensors().back();
+  std::vector<float> values(static_cast<size_t>(last.elements()), 0.25F);
+  values.back() = std::numeric_limits<float>::quiet_NaN();
+  const std::string path =
+      write_drafter_with(directory, shape, last.name.c_str(), std::move(values), 0.25F);
+  const std::string file = directory.file("out.gguf");
+  const std::string folder = directory.file("folder");
+  for (const auto& [type, output] :
+       {std::pair("Q8_0", file), std::pair("IQ4_NL", file), std::pair("NVFP4", folder)}) {
+    const ProgramResult result = run_octet({"quantize", path, output, "--type", type, "-q"});
+    EXPECT_EQ(result.exit_code, 2) << type;
+    EXPECT_THAT(result.err, testing::HasSubstr(last.name)) << type;
+    EXPECT_FALSE(exists(output)) << type;
+    EXPECT_EQ(partial_files(directory), 0) << type;
+  }
 }
 
 TEST(Quantize, OnATerminalItTellsRateAndTimeLeft) {
@@ -510,6 +664,21 @@ TEST(Quantize, GptqDraftersDependOnTheTextNotOnThreads) {
     EXPECT_FALSE(std::ranges::equal(one->at(name).data, plain->at(name).data)) << name;
   }
   EXPECT_EQ(*one->metadata.find_string("general.quant_algo"), "W4A16_NVFP4");
+  // Four bits, rounded for the text, keep most of the acceptance.
+  const ProgramResult judged = run_octet(
+      {"compare",
+       kPairDrafter,
+       directory.file("one"),
+       "--target",
+       kPairTarget,
+       "-n",
+       "48",
+       "--max-acceptance-loss",
+       "20",
+       "-t",
+       "1"}
+  );
+  EXPECT_EQ(judged.exit_code, 0) << judged.out << judged.err;
   const auto w4a4 = quantize("w4a4", calibrating(text, {"--activation", "w4a4", "-t", "1"}));
   EXPECT_EQ(*w4a4->metadata.find_string("general.quant_algo"), "NVFP4");
   EXPECT_THAT(
@@ -591,6 +760,12 @@ TEST(Quantize, CalibrationSaysWhatItLacks) {
   expect_refusal(
       {out + ".gguf", "--type", "NVFP4", "--gptq", "--calibrate", text}, "octet convert"
   );
+  for (const char* flag : {"--chunk", "--chunks", "--isa"}) {
+    expect_refusal({out, "--type", "NVFP4", flag, "2"}, "there is none");
+  }
+  for (const char* flag : {"--prompts", "-n", "-s"}) {
+    expect_refusal({out, "--type", "NVFP4", flag, "2"}, "--rollouts");
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,8 @@ TEST(CompareTargets, FiguresAreTheNaiveOnes) {
   std::vector<TokenId> tokens = {kBos};
   tokens.insert(tokens.end(), text.begin(), text.end());
   ForwardRows outs[2];
+  std::vector<int> layers(shape.sliding.size());
+  std::iota(layers.begin(), layers.end(), 0);
   for (int m = 0; m < 2; ++m) {
     TargetModel& model = m == 0 ? *first : *second;
     const auto cache = model.new_cache(std::ssize(tokens), KvType::kF32);
@@ -136,10 +139,15 @@ TEST(CompareTargets, FiguresAreTheNaiveOnes) {
     rows.cache = cache.get();
     rows.tokens = tokens;
     rows.logits_rows = std::ssize(tokens);
-    model.forward({&rows, 1}, {}, outs[m]);
+    rows.feature_rows = std::ssize(tokens);
+    model.forward({&rows, 1}, layers, outs[m]);
   }
   long double kl = 0.0L;
   long double loss = 0.0L;
+  long double first_loss = 0.0L;
+  long double logit_squares = 0.0L;
+  std::vector<long double> differences(layers.size());
+  std::vector<long double> squares(layers.size());
   int64_t same = 0;
   for (int64_t r = 0; r < std::ssize(tokens); ++r) {
     const auto p = log_probabilities(outs[0].logits.row(r), shape.vocabulary);
@@ -153,12 +161,36 @@ TEST(CompareTargets, FiguresAreTheNaiveOnes) {
                 : 0;
     if (r + 1 < std::ssize(tokens)) {
       loss -= q[static_cast<size_t>(tokens[static_cast<size_t>(r + 1)])];
+      first_loss -= p[static_cast<size_t>(tokens[static_cast<size_t>(r + 1)])];
+    }
+    for (int64_t i = 0; i < shape.vocabulary; ++i) {
+      const long double a = outs[0].logits.row(r)[i];
+      logit_squares += (a - outs[1].logits.row(r)[i]) * (a - outs[1].logits.row(r)[i]);
+    }
+    for (size_t layer = 0; layer < layers.size(); ++layer) {
+      for (int64_t i = 0; i < shape.hidden; ++i) {
+        const int64_t at = static_cast<int64_t>(layer) * shape.hidden + i;
+        const long double a = outs[0].features.row(r)[at];
+        const long double difference = a - outs[1].features.row(r)[at];
+        differences[layer] += difference * difference;
+        squares[layer] += a * a;
+      }
     }
   }
   const auto rows = static_cast<double>(tokens.size());
   EXPECT_NEAR(found.mean_kl, static_cast<double>(kl) / rows, 1e-6);
   EXPECT_GT(found.mean_kl, 0.1);
   EXPECT_NEAR(found.perplexity_second, std::exp(static_cast<double>(loss) / (rows - 1)), 1e-4);
+  EXPECT_NEAR(found.perplexity_first, std::exp(static_cast<double>(first_loss) / (rows - 1)), 1e-4);
+  EXPECT_GT(std::fabs(found.perplexity_first - found.perplexity_second), 0.01);
+  const double values = rows * static_cast<double>(shape.vocabulary);
+  EXPECT_NEAR(found.logit_rms, std::sqrt(static_cast<double>(logit_squares) / values), 1e-6);
+  ASSERT_EQ(found.layer_errors.size(), layers.size());
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    const auto expected = std::sqrt(static_cast<double>(differences[layer] / squares[layer]));
+    EXPECT_NEAR(found.layer_errors[layer], expected, 1e-6) << "layer " << layer;
+    EXPECT_GT(expected, 0.01);
+  }
   EXPECT_DOUBLE_EQ(found.top1_agreement, static_cast<double>(same) / rows);
   EXPECT_EQ(found.kl_quantile(1.0), found.sorted_kl.back());
   EXPECT_THROW(

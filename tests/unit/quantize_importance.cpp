@@ -11,6 +11,7 @@
 
 #include "octet/base/error.h"
 #include "octet/quantize/importance.h"
+#include "support/error_message.h"
 #include "support/importance_seeds.h"
 #include "support/random_models.h"
 #include "support/temporary_directory.h"
@@ -108,11 +109,29 @@ TEST(Importance, AddsUp) {
   EXPECT_THROW(add_importance(sum, other), Error);
 }
 
+TEST(Importance, ChunksOfTheOlderFormWeighAsManyTokens) {
+  const std::string file = legacy_importance();
+  ImportanceMatrix old = parse_importance(std::as_bytes(std::span(file)), "old");
+  const std::vector<float> before = old.entries.at("blk.0.ffn_up.weight").weights();
+  const int64_t chunks = old.entries.at("blk.0.ffn_up.weight").count;
+  count_tokens(old, 64);
+  EXPECT_EQ(old.entries.at("blk.0.ffn_up.weight").count, 64 * chunks);
+  EXPECT_EQ(old.entries.at("blk.0.ffn_up.weight").weights(), before);
+  // As many tokens of other text weigh as much as the old ones do.
+  ImportanceMatrix more;
+  more.entries["blk.0.ffn_up.weight"] = {{static_cast<float>(64 * chunks), 0.0F}, 64 * chunks};
+  add_importance(old, more);
+  EXPECT_THAT(
+      old.entries.at("blk.0.ffn_up.weight").weights(),
+      testing::ElementsAre((before[0] + 1.0F) / 2.0F, before[1] / 2.0F)
+  );
+}
+
 TEST(Importance, IsAttachedByNameAndRefusesAnotherModels) {
   DFlashShape shape;
   shape.dtype = DType::kBF16;
   const auto model = make_dflash(shape, 1);
-  CheckpointPlan plan = plan_recipe(*model, find_recipe("Q8_0").value(), {});
+  CheckpointPlan plan = plan_recipe(*model, find_recipe("Q4_0").value(), {});
   ImportanceMatrix matrix;
   matrix.entries["blk.0.attn_q.weight"] = {
       std::vector<float>(static_cast<size_t>(shape.hidden), 3.0F), 3};
@@ -127,6 +146,18 @@ TEST(Importance, IsAttachedByNameAndRefusesAnotherModels) {
   }
   EXPECT_EQ(with, 1);
   EXPECT_THAT(attached.without, testing::Contains("blk.1.attn_q.weight"));
+  for (const char* idle : {"Q8_0", "MXFP4", "BF16"}) {
+    CheckpointPlan other = plan_recipe(*model, find_recipe(idle).value(), {});
+    EXPECT_THAT(
+        error_message([&] { attach_importance(other, matrix); }),
+        testing::HasSubstr("leave out --imatrix")
+    ) << idle;
+  }
+  ImportanceMatrix foreign;
+  foreign.entries["blk.77.attn_q.weight"] = matrix.entries["blk.0.attn_q.weight"];
+  EXPECT_THAT(
+      error_message([&] { attach_importance(plan, foreign); }), testing::HasSubstr("no entry")
+  );
   matrix.entries["blk.0.attn_q.weight"].sum_squares.pop_back();
   EXPECT_THROW(attach_importance(plan, matrix), Error);
 }

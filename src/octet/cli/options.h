@@ -301,6 +301,8 @@ struct CompareArguments {
   std::optional<double> max_kl;
   std::optional<double> min_agreement;
   std::optional<double> max_acceptance_loss;  // percent
+  std::vector<std::string> target_flags;      // those given that are about targets only
+  std::vector<std::string> drafter_flags;     // and about drafters only
   std::string html;                           // file; empty: none
   int threads = 0;
   std::string isa;

@@ -1,8 +1,10 @@
 #include "octet/cli/quantize_arguments.h"
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -34,6 +36,16 @@ void add_threads_and_isa(CLI::App& app, int& threads, std::string& isa) {
   add_isa(app, isa, kGroupMachine);
 }
 
+std::vector<std::string> given(const CLI::App& app, std::initializer_list<const char*> flags) {
+  std::vector<std::string> result;
+  for (const char* flag : flags) {
+    if (app.count(flag) > 0) {
+      result.emplace_back(flag);
+    }
+  }
+  return result;
+}
+
 void add_chunks(CLI::App& app, int64_t& tokens, int64_t& most) {
   app.add_option("--chunk", tokens, "tokens of a chunk, each starts from nothing (default 512)")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 20))
@@ -45,6 +57,7 @@ void add_chunks(CLI::App& app, int64_t& tokens, int64_t& most) {
 
 /// Where text to run comes from; `file_flags` names the flag of files.
 void add_calibration_text(CLI::App& app, CalibrationText& text, const std::string& file_flags) {
+  constexpr const char* kRollouts = "--rollouts";
   app.add_option(
          file_flags, text.files, "text to run; control tokens in it count as such; repeatable"
   )
@@ -52,20 +65,24 @@ void add_calibration_text(CLI::App& app, CalibrationText& text, const std::strin
       ->take_all()
       ->type_name("FILE");
   app.add_option(
-         "--rollouts", text.rollouts, "let the target write N replies at temperature 1 and run them"
+         kRollouts, text.rollouts, "let the target write N replies at temperature 1 and run them"
   )
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   app.add_option("-n,--predict", text.rollout_tokens, "most tokens of a rollout (default 512)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("N");
+      ->type_name("N")
+      ->needs(kRollouts);
   app.add_option(
          "--prompts",
          text.prompts_file,
          "prompts of rollouts, one JSON object a line, with \"turns\": [text, ...]"
   )
-      ->type_name("FILE.jsonl");
-  app.add_option("-s,--seed", text.seed, "seed of the first rollout (default 1)")->type_name("N");
+      ->type_name("FILE.jsonl")
+      ->needs(kRollouts);
+  app.add_option("-s,--seed", text.seed, "seed of the first rollout (default 1)")
+      ->type_name("N")
+      ->needs(kRollouts);
   add_chunks(app, text.chunk_tokens, text.max_chunks);
 }
 
@@ -148,6 +165,14 @@ void add_quantize(CLI::App& app, QuantizeArguments& quantize) {
          "--isa", quantize.isa, "instruction set to calibrate with; default: the best the CPU has"
   )
       ->type_name("NAME");
+  app.callback([&app] {
+    const bool calibrates = app.count("--calibrate") > 0 || app.count("--rollouts") > 0;
+    for (const std::string& flag : given(app, {"--chunk", "--chunks", "--isa"})) {
+      if (!calibrates) {
+        throw CLI::ValidationError(flag, "is about text to calibrate on; there is none");
+      }
+    }
+  });
   app.footer("The bytes do not depend on --threads. OUT appears complete or not at all.");
 }
 
@@ -159,7 +184,12 @@ void add_imatrix(CLI::App& app, ImatrixArguments& imatrix) {
       ->required()
       ->type_name("FILE");
   add_calibration_text(app, imatrix.text, "-f,--file");
-  app.add_option("--add-to", imatrix.add_to, "begin with this importance matrix, of either form")
+  app.add_option(
+         "--add-to",
+         imatrix.add_to,
+         "begin with this importance matrix; the older form counts chunks, taken to be as long as "
+         "--chunk says"
+  )
       ->type_name("FILE");
   add_threads_and_isa(app, imatrix.threads, imatrix.isa);
   app.add_flag("--force", imatrix.force, "replace the output if it exists");
@@ -216,6 +246,12 @@ void add_compare(CLI::App& app, CompareArguments& compare) {
   );
   app.add_option("--html", compare.html, "also write a report with plots")->type_name("FILE");
   app.add_flag("--json", compare.json, "one JSON object");
+  app.callback([&app, &compare] {
+    compare.target_flags =
+        given(app, {"--file", "--chunk", "--chunks", "--max-kl", "--min-agreement"});
+    compare.drafter_flags =
+        given(app, {"--target", "--prompts", "--limit", "--predict", "--max-acceptance-loss"});
+  });
   app.footer("Exit code 0: within the limits given. 1: a limit is exceeded.");
 }
 

@@ -9,12 +9,14 @@
 
 #include <fmt/format.h>
 
+#include "octet/base/check.h"
 #include "octet/base/error.h"
 #include "octet/base/mapped_file.h"
 #include "octet/formats/byte_cursor.h"
 #include "octet/formats/gguf_reader.h"
 #include "octet/formats/gguf_writer.h"
 #include "octet/formats/message_text.h"
+#include "octet/quantize/transcoder.h"
 
 namespace octet {
 namespace {
@@ -110,6 +112,7 @@ ImportanceEntry legacy_entry(const std::string& name, int32_t calls, std::vector
 ImportanceMatrix from_legacy(std::span<const std::byte> bytes) {
   ByteCursor cursor(bytes);
   ImportanceMatrix matrix;
+  matrix.counts_chunks = true;
   const auto entries = cursor.read<int32_t>("the number of entries");
   if (entries < 1 || entries > kMaxEntries) {
     throw Error(
@@ -153,8 +156,22 @@ bool is_table(std::string_view name) {
   return name == "token_embd.weight" || name == "per_layer_token_embd.weight";
 }
 
-bool is_block_type(DType dtype) {
-  return dtype_facts(dtype).block_values > 1;
+/// The types whose encoders weigh errors; others have one way to round.
+bool weighs_errors(DType dtype) {
+  switch (dtype) {
+    case DType::kQ4_0:
+    case DType::kQ4_1:
+    case DType::kQ5_0:
+    case DType::kQ5_1:
+    case DType::kQ4K:
+    case DType::kQ5K:
+    case DType::kQ6K:
+    case DType::kIQ4NL:
+    case DType::kIQ4XS:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -208,7 +225,20 @@ void write_importance(const std::string& path, const ImportanceMatrix& matrix) {
   writer.finish();
 }
 
+void count_tokens(ImportanceMatrix& matrix, int64_t chunk_tokens) {
+  OCTET_CHECK(matrix.counts_chunks);
+  for (auto& [name, entry] : matrix.entries) {
+    entry.count *= chunk_tokens;
+    for (float& sum : entry.sum_squares) {
+      sum *= static_cast<float>(chunk_tokens);
+    }
+  }
+  matrix.chunk_size = chunk_tokens;
+  matrix.counts_chunks = false;
+}
+
 void add_importance(ImportanceMatrix& to, const ImportanceMatrix& more) {
+  OCTET_CHECK(!to.counts_chunks && !more.counts_chunks);
   for (const auto& [name, entry] : more.entries) {
     ImportanceEntry& sum = to.entries[name];
     if (sum.sum_squares.empty()) {
@@ -239,7 +269,7 @@ AttachedImportance attach_importance(CheckpointPlan& plan, const ImportanceMatri
   AttachedImportance attached;
   attached.weights.reserve(plan.size());  // spans of the elements stay valid
   for (PlannedTensor& planned : plan) {
-    if (!is_block_type(planned.dtype)) {
+    if (!weighs_errors(planned.dtype) || is_exact_copy(*planned.source, planned.dtype)) {
       continue;
     }
     const std::string& name = planned.source->name;
@@ -266,6 +296,14 @@ AttachedImportance attach_importance(CheckpointPlan& plan, const ImportanceMatri
     }
     attached.weights.push_back(found->second.weights());
     planned.importance = attached.weights.back();
+  }
+  if (attached.weights.empty()) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        attached.without.empty()
+            ? "no weight is rounded to a type that uses importance; leave out --imatrix"
+            : "the importance matrix has no entry for any weight that could use one"
+    );
   }
   return attached;
 }

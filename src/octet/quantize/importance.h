@@ -27,7 +27,8 @@ struct ImportanceMatrix {
   std::map<std::string, ImportanceEntry, std::less<>> entries;  // by tensor name
   std::vector<std::string> datasets;
   int64_t chunk_count = 0;
-  int64_t chunk_size = 0;  // tokens
+  int64_t chunk_size = 0;      // tokens
+  bool counts_chunks = false;  // the older form: a count of one is a chunk of unknown length
 };
 
 /// Throws Error: kNotFound, kMalformed naming the entry, kUnsupported for a GGUF file of another
@@ -40,16 +41,22 @@ ImportanceMatrix parse_importance(std::span<const std::byte> bytes, const std::s
 /// Throws Error(kIo).
 void write_importance(const std::string& path, const ImportanceMatrix& matrix);
 
+/// Makes counts of chunks counts of tokens, so that the matrix may be added to one that counts
+/// them.
+void count_tokens(ImportanceMatrix& matrix, int64_t chunk_tokens);
+
 /// Adds sums, counts and chunks. Throws Error(kMismatch) naming an entry of another length.
 void add_importance(ImportanceMatrix& to, const ImportanceMatrix& more);
 
 /// Importance attached to a plan; owns what the plan then points into.
 struct AttachedImportance {
   std::vector<std::vector<float>> weights;
-  std::vector<std::string> without;  // matrices in block types that have no entry
+  std::vector<std::string> without;  // matrices that could use it and have no entry
 };
 
 /// Throws Error(kMismatch) naming a matrix whose entry has another length; tables are exempt.
+/// Error(kInvalidArgument) when no weight of the plan uses importance: its type does not search, or
+/// its values stay as they are.
 AttachedImportance attach_importance(CheckpointPlan& plan, const ImportanceMatrix& matrix);
 
 }  // namespace octet

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "octet/base/error.h"
 #include "octet/cli/commands/commands.h"
@@ -35,8 +36,10 @@ TargetComparison compare_two_targets(
   if (arguments.files.empty()) {
     refuse("two targets are compared on text; give it with -f");
   }
-  if (!arguments.target.empty() || arguments.max_acceptance_loss) {
-    refuse("--target and --max-acceptance-loss are for drafters, and these are targets");
+  if (!arguments.drafter_flags.empty()) {
+    refuse(fmt::format(
+        "{}: for drafters, and these are targets", fmt::join(arguments.drafter_flags, ", ")
+    ));
   }
   const auto tokenizer = load_tokenizer(*first);
   const auto ops = make_cpu_ops(
@@ -61,8 +64,13 @@ std::vector<DrafterFigures> compare_two_drafters(const CompareArguments& argumen
   if (arguments.target.empty()) {
     refuse("two drafters are compared on what their target writes; give it with --target");
   }
-  if (!arguments.files.empty() || arguments.max_kl || arguments.min_agreement) {
-    refuse("-f, --max-kl and --min-agreement are for targets, and these are drafters");
+  if (!arguments.target_flags.empty()) {
+    refuse(fmt::format(
+        "{}: for targets, and these are drafters", fmt::join(arguments.target_flags, ", ")
+    ));
+  }
+  if (arguments.limit > 0 && arguments.prompts_file.empty()) {
+    refuse("--limit is about the prompts of a file; give it with --prompts");
   }
   PairOptions options;
   options.model = arguments.target;

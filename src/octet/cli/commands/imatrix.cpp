@@ -40,8 +40,10 @@ int imatrix(const ImatrixArguments& arguments) {
         ErrorKind::kInvalidArgument, "nothing to collect from; give text with -f, or --rollouts N"
     );
   }
+  std::vector<std::string> inputs = arguments.text.files;  // the matrix to add to may be replaced
+  inputs.insert(inputs.end(), {arguments.model, arguments.text.prompts_file});
   prepare_output(
-      {arguments.model},
+      inputs,
       arguments.output,
       0,
       arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse
@@ -49,6 +51,9 @@ int imatrix(const ImatrixArguments& arguments) {
   ImportanceMatrix before;
   if (!arguments.add_to.empty()) {
     before = read_importance(arguments.add_to);
+    if (before.counts_chunks) {
+      count_tokens(before, arguments.text.chunk_tokens);
+    }
   }
   auto watching = std::make_unique<ImportanceOps>(
       make_cpu_ops({.threads = arguments.threads, .isa = arguments.isa})

@@ -134,6 +134,20 @@ bool exports_modelopt(const QuantizeArguments& arguments, const Recipe& recipe) 
   return true;
 }
 
+/// All files and folders that are read.
+std::vector<std::string> inputs_of(const QuantizeArguments& arguments) {
+  std::vector<std::string> inputs = arguments.text.files;
+  inputs.insert(
+      inputs.end(),
+      {arguments.input,
+       arguments.tokenizer,
+       arguments.target,
+       arguments.importance,
+       arguments.text.prompts_file}
+  );
+  return inputs;
+}
+
 }  // namespace
 
 int quantize(const QuantizeArguments& arguments) {
@@ -148,10 +162,11 @@ int quantize(const QuantizeArguments& arguments) {
   CheckpointPlan plan =
       modelopt ? plan_hf_nvfp4(*source, arguments.excluded) : plan_recipe(*source, recipe, rules);
   prepare_output(
-      {arguments.input},
+      inputs_of(arguments),
       arguments.output,
       planned_bytes(plan),
-      arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse
+      arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse,
+      modelopt ? OutputKind::kFolder : OutputKind::kFile
   );
   PortableMetadata portable = gather_metadata(*source, tokenizer_source.get());
   portable.metadata.set("general.file_type", recipe.file_type);
