@@ -10,6 +10,7 @@ demo: ## build Release and let the shipped pair speak
 	scripts/demo.sh build/release/src/octet/octet
 
 build: ## Release, with the test binaries
+	scripts/install_packages.sh build test
 	cmake --preset release -DOCTET_BUILD_TESTS=ON
 	cmake --build --preset release -j $(JOBS)
 
@@ -26,12 +27,15 @@ test: ## the whole suite
 	scripts/run_tests.sh
 
 dev: ## AddressSanitizer and UndefinedBehaviorSanitizer
+	scripts/install_packages.sh build test
 	scripts/run_tests.sh dev
 
 tsan: ## ThreadSanitizer
+	scripts/install_packages.sh build test
 	scripts/run_tests.sh tsan
 
 fuzz: ## a short run of every fuzz target
+	scripts/install_packages.sh build test
 	scripts/run_tests.sh fuzz
 
 aarch64: ## cross build, tests under qemu-user

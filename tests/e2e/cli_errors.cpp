@@ -5,12 +5,16 @@
 #include <cctype>
 #include <ostream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "octet/formats/open_checkpoint.h"
 #include "support/run_program.h"
+#include "support/write_checkpoint.h"
 
 namespace octet::test {
 namespace {
@@ -18,6 +22,7 @@ namespace {
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 struct Mistake {
@@ -138,6 +143,52 @@ INSTANTIATE_TEST_SUITE_P(
     ),
     name_of
 );
+
+TEST(Pairing, DrafterWithAnotherTokenizerIsRefused) {
+  const TemporaryDirectory directory;
+  const auto drafter = open_checkpoint(kPairDrafter);
+  Metadata metadata = drafter->metadata;
+  std::vector<std::string_view> tokens = *metadata.find_strings("tokenizer.ggml.tokens");
+  std::swap(tokens.at(400), tokens.at(401));
+  metadata.set("tokenizer.ggml.tokens", MetadataArray(tokens));
+  const std::string other = directory.file("other.gguf");
+  write_gguf(other, metadata, drafter->tensors());
+  for (const char* command : {"run", "verify"}) {
+    std::vector<std::string> arguments = {command, "-m", kPairTarget, "-md", other};
+    if (std::string(command) == "run") {
+      arguments.insert(arguments.end(), {"-p", "x"});
+    }
+    const ProgramResult result = run_octet(arguments);
+    EXPECT_EQ(result.exit_code, 2) << command;
+    EXPECT_THAT(
+        result.err, AllOf(HasSubstr("other.gguf"), HasSubstr("tokenizer"), HasSubstr("fit"))
+    );
+  }
+}
+
+TEST(Inspect, NamesOfFilesCannotCommandATerminal) {
+  const TemporaryDirectory directory;
+  const auto drafter = open_checkpoint(kPairDrafter);
+  Metadata metadata = drafter->metadata;
+  metadata.set(
+      "general.\x1b[2Jkey",
+      std::string("one\x1b[31m two\xc2\x9b"
+                  "3m three\nfour \xc3\xa9")
+  );
+  const std::string other = directory.file("other.gguf");
+  write_gguf(other, metadata, drafter->tensors());
+  const ProgramResult result = run_octet({"inspect", other});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(
+      result.out,
+      AllOf(
+          HasSubstr("general.\\x1b[2Jkey"),
+          HasSubstr("one\\x1b[31m two\\x9b3m three\\nfour \xc3\xa9"),
+          Not(HasSubstr("\x1b")),
+          Not(HasSubstr("\xc2\x9b"))
+      )
+  );
+}
 
 TEST(Pairing, DrafterOfAnotherTargetIsRefusedWithBothNumbers) {
   const TemporaryDirectory directory;

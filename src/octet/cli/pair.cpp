@@ -9,6 +9,7 @@
 #include "octet/base/error.h"
 #include "octet/base/process_memory.h"
 #include "octet/base/thread_pool.h"
+#include "octet/cli/checkpoint_report.h"
 #include "octet/cli/draft_head.h"
 #include "octet/cli/embedding_scale.h"
 #include "octet/cli/terminal.h"
@@ -39,6 +40,25 @@ void require_architecture(
             expected == "gemma4" && found == "dflash" ? "; give it to -md and the target to -m" : ""
         )
     );
+  }
+}
+
+/// Before anything is loaded, and of everything that the files say about each other.
+void require_fit(const Checkpoint& target, const Checkpoint& drafter) {
+  for (const PairCheck& check : check_pair_of(target, drafter).checks) {
+    if (!check.fits) {
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format(
+              "{}: the drafter does not fit the target {}: {}: expected {}, found {}",
+              drafter.path,
+              target.path,
+              check.what,
+              check.expected,
+              check.found
+          )
+      );
+    }
   }
 }
 
@@ -151,6 +171,7 @@ Pair load_pair(const PairOptions& options, PairNeeds needs) {
   if (!options.draft_model.empty()) {
     pair.draft_checkpoint = open_checkpoint(options.draft_model);
     require_architecture(*pair.draft_checkpoint, "dflash", "-md");
+    require_fit(*pair.target_checkpoint, *pair.draft_checkpoint);
   }
   if (!needs.other_weights) {
     refuse_idle_activation(

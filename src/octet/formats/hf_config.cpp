@@ -67,8 +67,19 @@ bool names_dflash(const JsonValue& config) {
          });
 }
 
+/// Names vary between exporters and each tensor says by its scales what it is, so only those are
+/// refused that name another format, or something that is done to the weights besides.
 bool is_supported_algorithm(std::string_view algorithm) {
-  return algorithm == "NVFP4" || algorithm == "W4A16_NVFP4" || algorithm == "MIXED_PRECISION";
+  const size_t nvfp4 = algorithm.find("NVFP4");
+  if (nvfp4 == std::string_view::npos) {
+    return algorithm == "MIXED_PRECISION";
+  }
+  std::string rest(algorithm);
+  rest.erase(nvfp4, 5);
+  constexpr std::string_view kOthers[] = {"AWQ", "FP8", "INT", "SVD", "W4A8"};
+  return std::none_of(std::begin(kOthers), std::end(kOthers), [&](std::string_view other) {
+    return rest.find(other) != std::string::npos;
+  });
 }
 
 }  // namespace

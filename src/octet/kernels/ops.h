@@ -151,7 +151,7 @@ class Ops {
 /// preparing a weight without one throws Error(kUnsupported).
 ///
 /// kAuto: as the weight's file says. general.quant_algo "NVFP4" means kW4A4, "W4A16_NVFP4" kW4A16,
-/// "MIXED_PRECISION" kW4A4 for weights with an input scale and kW4A16 for others, nothing kFast.
+/// any other name kW4A4 for weights with an input scale and kW4A16 for others, none kFast.
 enum class ActivationMode : uint8_t { kAuto, kFast, kW4A16, kW4A4 };
 std::string_view activation_mode_name(ActivationMode mode);  // as --activation spells it
 

@@ -45,6 +45,7 @@ struct DraftShape {
   TokenId mask_token = 0;
   int64_t vocabulary = 0;       // columns of the draft logits
   std::vector<TokenId> tokens;  // of the columns, ascending; empty: column i is token i
+  std::optional<float> final_softcap = std::nullopt;  // its own, where the file states one; 0: none
 };
 
 class DraftModel {

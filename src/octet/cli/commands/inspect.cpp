@@ -48,7 +48,9 @@ void print_report(const CheckpointReport& report) {
 void print_metadata(const Checkpoint& checkpoint) {
   fmt::print("  metadata\n");
   for (const auto& [key, value] : checkpoint.metadata.entries()) {
-    fmt::print("    {:<44} {} ({})\n", key, metadata_text(value), metadata_type_name(value));
+    fmt::print(
+        "    {:<44} {} ({})\n", one_line(key), metadata_text(value), metadata_type_name(value)
+    );
   }
 }
 

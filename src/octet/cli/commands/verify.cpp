@@ -67,6 +67,7 @@ class Prover {
     request.sampling.temperature = temperature;
     request.sampling.seed = arguments_.seed;
     request.max_tokens = arguments_.max_tokens;
+    request.rule = arguments_.rule;
     ++totals_.prompts;
     GenerateRequest plain = request;
     plain.draft_max = 0;

@@ -185,8 +185,9 @@ ActivationMode mode_of_file(const Checkpoint& owner, const LogicalTensor& tensor
   if (algorithm == nullptr) {
     return ActivationMode::kFast;
   }
+  // Of other names only the input scales tell.
   const bool four_bits =
-      *algorithm == "NVFP4" || (*algorithm == "MIXED_PRECISION" && tensor.input_scale);
+      *algorithm == "NVFP4" || (*algorithm != "W4A16_NVFP4" && tensor.input_scale);
   return four_bits ? ActivationMode::kW4A4 : ActivationMode::kW4A16;
 }
 

@@ -29,6 +29,22 @@ void refuse_relatives(const KeyReader& keys) {
         fmt::format("is {}, expected 1 or none", *value_scale)
     );
   }
+  const auto logit_scale = keys.metadata().find_number(keys.full("logit_scale"));
+  if (logit_scale && *logit_scale != 0.0 && *logit_scale != 1.0) {
+    keys.fail(
+        ErrorKind::kUnsupported,
+        "logit_scale",
+        fmt::format("is {}, expected 1 or none", *logit_scale)
+    );
+  }
+  const std::string* activation = keys.metadata().find_string(keys.full("hidden_activation"));
+  if (activation != nullptr && *activation != "silu") {
+    keys.fail(
+        ErrorKind::kUnsupported,
+        "hidden_activation",
+        fmt::format("is '{}', expected 'silu'", *activation)
+    );
+  }
   const std::string* scaling = keys.metadata().find_string(keys.full("rope.scaling.type"));
   if (scaling != nullptr && *scaling != "none") {
     keys.fail(
@@ -50,6 +66,14 @@ void read_taps(const KeyReader& keys, DFlashConfig& config) {
       keys.fail(ErrorKind::kMalformed, kKey, fmt::format("contains {}", tap));
     }
     config.taps.push_back(static_cast<int>(tap));
+  }
+}
+
+void read_softcap(const KeyReader& keys, DFlashConfig& config) {
+  const auto cap = keys.metadata().find_number(keys.full("final_logit_softcapping"));
+  if (cap) {
+    config.final_softcap =
+        *cap == 0.0 ? 0.0F : static_cast<float>(keys.positive("final_logit_softcapping"));
   }
 }
 
@@ -106,6 +130,7 @@ void read_keys(const KeyReader& keys, DFlashConfig& config) {
   }
   read_taps(keys, config);
   read_embedding_scale(keys, config);
+  read_softcap(keys, config);
   read_layers(keys, config);
 }
 

@@ -31,6 +31,7 @@ struct DFlashConfig {
   TokenId mask_token = 0;
   std::vector<int> taps;                  // zero-based target layers, in the order of the features
   std::optional<float> embedding_scale;   // what the file says about it
+  std::optional<float> final_softcap;     // likewise, of the draft logits; 0: none
   std::optional<int64_t> own_vocabulary;  // rows of the drafter's own head, if it has one
   std::optional<int64_t> stated_vocabulary;  // what the file says without one
   std::vector<DFlashLayerConfig> layers;

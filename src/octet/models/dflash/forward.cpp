@@ -108,7 +108,8 @@ DFlashModel::DFlashModel(
       config_.taps,
       config_.mask_token,
       target.shape().vocabulary,
-      {}};
+      {},
+      config_.final_softcap};
   if (options_.draft_head != nullptr) {
     load_stored_head();
   }
