@@ -14,6 +14,7 @@
 namespace octet::test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 const std::string kSuite =
@@ -123,6 +124,105 @@ TEST(Eval, RefusesWrongInput) {
   result = run_octet({"eval", "-m", kPairTarget, "--prompts", suite});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("needs a drafter (-md)"));
+}
+
+/// What `octet bench cycle --json` prints, with plain round costs.
+std::string costs_json() {
+  std::string rows;
+  for (const int context : {0, 4096}) {
+    for (int k = 1; k <= 8; ++k) {
+      rows += fmt::format(
+          R"({{"name":"{}","context":{},"rows":{},"median_ms":{}}},)",
+          k == 1 ? "C_t" : fmt::format("C_v({})", k),
+          context,
+          k,
+          50.0 + 4.0 * (k - 1) + context / 1024.0
+      );
+    }
+    rows += fmt::format(R"({{"name":"C_d","context":{},"rows":8,"median_ms":18.0}},)", context);
+    rows += fmt::format(R"({{"name":"inject(4)","context":{},"rows":4,"median_ms":2.0
+  }
+},)", context);
+}
+rows += R"({"name":"prefill","context":0,"rows":512,"median_ms":5120.0})";
+return fmt::format(R"({{"model":"m","rows":[{}]}})", rows);
+}
+
+TEST(EvalPlan, SaysWhatDraftingWillBeWorth) {
+  const TemporaryDirectory folder;
+  const std::string costs = folder.write("costs.json", costs_json());
+  const ProgramResult text = run_octet(
+      {"eval",
+       "plan",
+       costs,
+       "--length",
+       "3.83",
+       "--concurrency",
+       "1",
+       "16",
+       "--workload",
+       "0/3K/50"}
+  );
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(
+      text.out,
+      AllOf(
+          HasSubstr("3.83 tokens a step with all 7"),
+          HasSubstr("    4096        16"),
+          HasSubstr("Drafting does not pay with as many conversations together: 16 at context 0"),
+          HasSubstr("0/3K/50"),
+          HasSubstr("30.00 s")
+      )
+  );
+  const ProgramResult json =
+      run_octet({"eval", "plan", costs, "--probabilities", "1", "--contexts", "2048", "--json"});
+  EXPECT_EQ(json.exit_code, 0) << json.err;
+  const JsonValue plan = parse_json(bytes_of(json.out));
+  const JsonValue& place = plan.find_array("places")->at(0);
+  EXPECT_EQ(place.find_integer("best_drafts"), 7);
+  const JsonValue& all = place.find_array("lengths")->at(7);
+  EXPECT_NEAR(all.find_number("step_ms").value(), 80.0 + 18.0 + 4.0, 1e-9);
+  EXPECT_NEAR(all.find_number("speedup").value(), 8.0 * 52.0 / 102.0, 1e-9);
+}
+
+TEST(EvalPlan, TakesTheAcceptanceOfAnEvaluation) {
+  const TemporaryDirectory folder;
+  const std::string costs = folder.write("costs.json", costs_json());
+  const std::string result = folder.write(
+      "eval.json",
+      R"({"arms":[{"name":"0","adaptive":false,"acceptance":{"by_position":[]}},)"
+      R"({"name":"max","adaptive":false,"acceptance":{"by_position":[0.8,0.4,0.4,0.2,0.2,0.2,0.1]}},)"
+      R"({"name":"adaptive","adaptive":true,"acceptance":{"by_position":[0.9,0.9,0.9,0.9,0.9,0.9,0.9]}}]})"
+  );
+  const ProgramResult text = run_octet({"eval", "plan", costs, "--eval", result});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(
+      text.out,
+      AllOf(
+          HasSubstr("probability of each draft: 0.80 0.50 1.00 0.50 1.00 1.00 0.50"),
+          HasSubstr("3.30 tokens a step with all 7")
+      )
+  );
+}
+
+TEST(EvalPlan, RefusesWhatItCannotPlanFrom) {
+  const TemporaryDirectory folder;
+  const std::string costs = folder.write("costs.json", costs_json());
+  const std::string other = folder.write("other.json", R"({"rows":[{"name":"C_t"}]})");
+  const auto expect_refusal = [](std::vector<std::string> arguments, const std::string& part) {
+    arguments.insert(arguments.begin(), {"eval", "plan"});
+    const ProgramResult result = run_octet(arguments);
+    EXPECT_EQ(result.exit_code, 2) << part;
+    EXPECT_THAT(result.err, HasSubstr(part));
+    EXPECT_EQ(result.out, "");
+  };
+  expect_refusal({other, "--length", "3"}, "other.json does not hold C_t, C_v(2)");
+  expect_refusal({costs, "--length", "9"}, "acceptance length of 9 is none of 1 to 8");
+  expect_refusal({costs, "--eval", other}, "no arm with a fixed number of drafts");
+  expect_refusal({costs}, "--length");
+  expect_refusal({costs, "--length", "3", "--probabilities", "0.5"}, "--length");
+  expect_refusal({costs, "--length", "3", "--workload", "3K/50"}, "'3K/50'");
+  expect_refusal({costs, "--length", "3", "--workload", "0/0/50"}, "'0/0/50'");
 }
 
 }  // namespace

@@ -32,6 +32,41 @@ void add_outputs(CLI::App& app, EvalArguments& eval) {
   app.add_flag("--json", eval.json, "one JSON object")->group(kGroupOutput);
 }
 
+void add_plan(CLI::App& app, EvalPlanArguments& plan) {
+  app.add_option("costs", plan.costs_file, "what `octet bench cycle --json` printed for the pair")
+      ->required()
+      ->type_name("COSTS.json");
+  auto* acceptance = app.add_option_group("acceptance", "one of");
+  acceptance
+      ->add_option("--eval", plan.acceptance_file, "by position, from `octet eval --json-file`")
+      ->type_name("FILE");
+  acceptance
+      ->add_option(
+          "--probabilities",
+          plan.probabilities,
+          "that a draft is right when those before it are, by place; the last counts for the rest"
+      )
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("P...");
+  acceptance->add_option("--length", plan.length, "mean acceptance length with all drafts")
+      ->type_name("X");
+  acceptance->require_option(1);
+  app.add_option("--contexts", plan.contexts, "tokens before the step; default: as measured")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N...");
+  app.add_option("--concurrency", plan.conversations, "conversations at a time (default 1)")
+      ->check(CLI::Range(1, 256))
+      ->type_name("N...");
+  app.add_option(
+         "--workload",
+         plan.workloads,
+         "benchmarks as CACHED/PROMPT/OUTPUT tokens, 32K/2K/256 say; published: the shapes that "
+         "published figures use"
+  )
+      ->option_text("C/P/O|published ...");
+  app.add_flag("--json", plan.json, "one JSON object");
+}
+
 }  // namespace
 
 void add_eval(CLI::App& app, EvalArguments& eval) {
@@ -85,8 +120,14 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
   auto replay_arguments = std::make_shared<EvalReplayArguments>();
   add_eval_replay(*replay, *replay_arguments);
   replay->callback([&eval, replay_arguments] { eval.replay = *replay_arguments; });
+  CLI::App* plan = app.add_subcommand(
+      "plan", "what drafting will be worth, from measured costs and an acceptance"
+  );
+  auto plan_arguments = std::make_shared<EvalPlanArguments>();
+  add_plan(*plan, *plan_arguments);
+  plan->callback([&eval, plan_arguments] { eval.plan = *plan_arguments; });
   app.final_callback([&app, &eval] {
-    if (!eval.diff_files.empty() || eval.replay) {
+    if (!eval.diff_files.empty() || eval.replay || eval.plan) {
       return;
     }
     for (const char* needed : {"--model", "--prompts"}) {

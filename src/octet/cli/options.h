@@ -163,6 +163,17 @@ struct EvalReplayArguments {
   bool json = false;
 };
 
+struct EvalPlanArguments {
+  std::string costs_file;                // of `octet bench cycle --json`
+  std::string acceptance_file;           // of `octet eval --json-file`; empty: one of the next two
+  std::vector<double> probabilities;     // by place; empty: not given
+  std::optional<double> length;          // mean acceptance length
+  std::vector<int64_t> contexts;         // empty: those measured
+  std::vector<int> conversations = {1};  // at a time
+  std::vector<std::string> workloads;    // CACHED/PROMPT/OUTPUT, or "published"
+  bool json = false;
+};
+
 struct EvalArguments {
   PairOptions pair;
   SamplingOptions sampling;
@@ -181,6 +192,7 @@ struct EvalArguments {
   bool json = false;
   std::vector<std::string> diff_files;        // two results to hold against each other instead
   std::optional<EvalReplayArguments> replay;  // `eval replay` instead
+  std::optional<EvalPlanArguments> plan;      // `eval plan` instead
 };
 
 struct BenchArguments {

@@ -21,6 +21,7 @@ int bench_policy(const PolicyBenchArguments& arguments);  // one of bench's
 int bench(const BenchArguments& arguments);
 int generate_data(const GenerateDataArguments& arguments);
 int eval_replay(const EvalReplayArguments& arguments);  // one of eval's
+int eval_plan(const EvalPlanArguments& arguments);      // another
 int eval(const EvalArguments& arguments);
 int serve(const ServeArguments& arguments);
 

@@ -100,6 +100,9 @@ int eval(const EvalArguments& arguments) {
   if (arguments.replay) {
     return eval_replay(*arguments.replay);
   }
+  if (arguments.plan) {
+    return eval_plan(*arguments.plan);
+  }
   if (!arguments.diff_files.empty()) {
     fmt::print("{}", eval_diff(arguments.diff_files[0], arguments.diff_files[1]));
     return 0;
