@@ -77,7 +77,7 @@ RunSettings random_settings(uint64_t seed, int64_t vocabulary) {
     sampling.temperature = static_cast<float>(0.2 + random.uniform());
     sampling.top_k = random.integer(0, 1) * random.integer(1, vocabulary);
     sampling.top_p = static_cast<float>(1.0 - 0.5 * random.uniform() * random.uniform());
-    sampling.min_p = static_cast<float>(random.integer(0, 1) * 0.2 * random.uniform());
+    sampling.min_p = random.integer(0, 1) == 0 ? 0.0F : static_cast<float>(0.2 * random.uniform());
   }
   if (random.integer(0, 1) == 0) {
     sampling.repetition_penalty = static_cast<float>(0.8 + 0.6 * random.uniform());

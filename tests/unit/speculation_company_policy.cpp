@@ -119,6 +119,35 @@ TEST(CompanyPolicy, DraftsThatNeverComeTrueCostLittle) {
   EXPECT_LE(ms, 1.02 * 1000 * cost(8));
 }
 
+// Prompts in every step, as with many short replies: their rows make no draft cheaper, and what is
+// lost is charged.
+TEST(CompanyPolicy, PromptsInTheStepMakeNoDraftCheap) {
+  CompanyPolicy policy;
+  const std::vector<CompanyMember> members(16, CompanyMember{nullptr, 7});
+  const auto cost = [](int64_t rows) { return 0.4 + 0.085 * static_cast<double>(rows); };
+  const auto step = [&](int64_t prompt_rows) {
+    CompanyStep taken = step_of(policy.plan(members, prompt_rows), cost, 1);
+    taken.prompt_rows = prompt_rows;
+    taken.forward_ms = cost(taken.rows + prompt_rows);
+    taken.draft_ms = 0.1 * static_cast<double>(taken.drafting);
+    policy.observe(taken);
+    return taken;
+  };
+  for (int i = 0; i < 200; ++i) {
+    step(0);
+  }
+  const double token_ms = cost(16) / 16.0;
+  double lost_ms = 0.0;
+  double ms = 0.0;
+  for (int i = 0; i < 2000; ++i) {
+    const CompanyStep taken = step(30);
+    ms += taken.forward_ms + taken.draft_ms;
+    lost_ms += cost(taken.rows) - cost(16) + taken.draft_ms -
+               token_ms * static_cast<double>(taken.tokens - taken.sequences);
+  }
+  EXPECT_LE(lost_ms, 0.02 * ms);
+}
+
 // Text changes: what was wrong for long is tried again, and found right.
 TEST(CompanyPolicy, DraftsComeBackWhenTheyComeTrue) {
   CompanyPolicy policy;
@@ -153,36 +182,40 @@ TEST(CompanyPolicy, WhoMayNotDraftIsNotProbed) {
   EXPECT_GE(probes, 6) << "every probe teaches something";
 }
 
+const std::vector<CompanyMember> kThree(3, CompanyMember{nullptr, 7});
+
+double nearly_free(int64_t rows) {
+  return 10.0 + 0.001 * static_cast<double>(rows);
+}
+
+/// All three draft what they may, then something holds up a step.
+void hold_up(CompanyPolicy& policy) {
+  ASSERT_EQ(settle(policy, kThree, nearly_free), std::vector<int>(3, 7));
+  CompanyStep held_up = step_of({7, 7, 7}, nearly_free);
+  held_up.forward_ms = 5000.0;
+  policy.observe(held_up);
+}
+
 // One reply of a fixed length must not keep the purse of the others empty.
 TEST(CompanyPolicy, AReplyOfAFixedLengthStopsNoRefill) {
   CompanyPolicy policy;
-  const std::vector<CompanyMember> members(3, CompanyMember{nullptr, 7});
-  const auto cost = [](int64_t rows) { return 10.0 + 0.001 * static_cast<double>(rows); };
-  ASSERT_EQ(settle(policy, members, cost), std::vector<int>(3, 7));
-  CompanyStep held_up = step_of({7, 7, 7}, cost);
-  held_up.forward_ms = 5000.0;
-  policy.observe(held_up);
-  ASSERT_EQ(policy.plan(members, 0), std::vector<int>(3, 0));
+  hold_up(policy);
+  ASSERT_EQ(policy.plan(kThree, 0), std::vector<int>(3, 0));
   for (int i = 0; i < 1000; ++i) {
-    CompanyStep step = step_of({0, 0, 0}, cost);
+    CompanyStep step = step_of({0, 0, 0}, nearly_free);
     step.planned = false;
     policy.observe(step);
   }
-  EXPECT_EQ(settle(policy, members, cost), std::vector<int>(3, 7));
+  EXPECT_EQ(settle(policy, kThree, nearly_free), std::vector<int>(3, 7));
 }
 
 TEST(CompanyPolicy, AStepThatSomethingHeldUpIsForgotten) {
   CompanyPolicy policy;
-  const std::vector<CompanyMember> members(3, CompanyMember{nullptr, 7});
-  const auto cost = [](int64_t rows) { return 10.0 + 0.001 * static_cast<double>(rows); };
-  ASSERT_EQ(settle(policy, members, cost), std::vector<int>(3, 7));
-  CompanyStep held_up = step_of({7, 7, 7}, cost);
-  held_up.forward_ms = 5000.0;
-  policy.observe(held_up);
+  hold_up(policy);
   for (int i = 0; i < 1000; ++i) {
-    policy.observe(step_of(policy.plan(members, 0), cost));
+    policy.observe(step_of(policy.plan(kThree, 0), nearly_free));
   }
-  EXPECT_EQ(settle(policy, members, cost), std::vector<int>(3, 7));
+  EXPECT_EQ(settle(policy, kThree, nearly_free), std::vector<int>(3, 7));
 }
 
 TEST(CompanyPolicy, ProbingIsRare) {

@@ -650,9 +650,9 @@ void Engine::Worker::observe(const StepReport& report) {
   CompanyStep company;
   bool forced = false;
   for (const SequenceStep& sequence : report.sequences) {
-    company.rows += sequence.rows;
-    step.prompt_rows += sequence.prompt ? sequence.rows : 0;
-    step.decoding += sequence.prompt ? 0 : 1;
+    (sequence.prompt ? company.prompt_rows : company.rows) += sequence.rows;
+    company.sequences += sequence.prompt ? 0 : 1;
+    company.tokens += sequence.prompt ? 0 : sequence.published;
     step.tokens += sequence.published;
     forced = forced || sequence.forced > 0;
     if (sequence.drafted > sequence.forced) {
@@ -661,16 +661,14 @@ void Engine::Worker::observe(const StepReport& report) {
   }
   drafted_ = drafted_ || !company.fates.empty();
   const StepTimes& times = report.times;
-  if (step.prompt_rows == 0) {
+  step.prompt_rows = company.prompt_rows;
+  step.decoding = company.sequences;
+  if (company.sequences > 0) {
     company.planned = planned_ && !forced;
-    company.sequences = step.decoding;
     company.drafting = std::ssize(company.fates);
-    company.tokens = step.tokens;
     company.forward_ms = times.forward_ms + times.verify_ms + times.commit_ms;
     company.draft_ms = times.draft_ms;
     company_.observe(company);
-  } else {
-    company_.learn(company.fates);
   }
   if (observer_ != nullptr) {
     step.times = times;

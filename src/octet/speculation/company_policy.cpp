@@ -153,9 +153,15 @@ std::vector<int> CompanyPolicy::best(std::span<const CompanyMember> members, int
   std::stable_sort(offers.begin(), offers.end(), [](const Offer& a, const Offer& b) {
     return a.gain > b.gain || (a.gain == b.gain && a.row < b.row);
   });
+  // Most tokens for the time. Rows of prompts bring none and would make every draft look cheap: in
+  // their company a draft must be worth more than it adds, by what a token costs without them.
   const int64_t plain_rows = std::ssize(members) + other_rows;
   auto tokens = static_cast<double>(members.size());
-  double best_rate = tokens / std::max(forward_.at(plain_rows), 1e-9);
+  const double token_ms = forward_.at(std::ssize(members)) / tokens;
+  const auto worth = [&](double ms) {
+    return other_rows == 0 ? tokens / std::max(ms, 1e-9) : tokens * token_ms - ms;
+  };
+  double best_worth = worth(forward_.at(plain_rows));
   std::vector<int> drafts(members.size(), 0);
   std::vector<int> best_drafts = drafts;
   int64_t rows = plain_rows;
@@ -165,9 +171,9 @@ std::vector<int> CompanyPolicy::best(std::span<const CompanyMember> members, int
     tokens += offer.gain;
     drafting += offer.row == 0 ? 1 : 0;
     drafts[offer.member] = offer.row + 1;
-    const double rate = tokens / std::max(forward_.at(rows) + draft_.at(drafting), 1e-9);
-    if (rate > best_rate) {
-      best_rate = rate;
+    const double now = worth(forward_.at(rows) + draft_.at(drafting));
+    if (now > best_worth) {
+      best_worth = now;
       best_drafts = drafts;
     }
   }
@@ -263,7 +269,9 @@ void CompanyPolicy::learn(std::span<const DraftFate> fates) {
 }
 
 void CompanyPolicy::observe(const CompanyStep& step) {
-  forward_.observe(step.rows, step.forward_ms);
+  if (step.prompt_rows == 0) {
+    forward_.observe(step.rows, step.forward_ms);
+  }
   if (step.drafting > 0) {
     draft_.observe(step.drafting, step.draft_ms);
   }
@@ -280,7 +288,8 @@ void CompanyPolicy::account(const CompanyStep& step) {
   if (!std::exchange(purse_given_, true)) {
     purse_ms_ = kFirstPurse * plain_ms;
   }
-  const double ms = step.forward_ms + step.draft_ms;
+  const double forward_ms = step.prompt_rows == 0 ? step.forward_ms : forward_.at(step.rows);
+  const double ms = forward_ms + step.draft_ms;
   purse_ms_ += kPurseShare * ms;
   if (step.drafting > 0 && step.planned) {
     const double tokens = static_cast<double>(step.tokens) / static_cast<double>(step.sequences);

@@ -4,8 +4,9 @@
 // business of block_policy.h, whose estimates of acceptance are used here. It changes when tokens
 // arrive, never which. Invariant: what drafting has cost beyond plain steps for the same tokens is
 // kept in a purse, which a small share of all time fills; while it is empty nobody drafts. So,
-// whatever the estimates say, little is lost to plain steps. Steps that also read prompts, or whose
-// rows are not this policy's alone, cannot be told from plain ones and are not charged.
+// whatever the estimates say, little is lost to plain steps. Where prompts share the step its
+// forward pass is charged as that of the decoding rows alone would be. Steps whose rows are not
+// this policy's alone cannot be told from plain ones and are not charged.
 #pragma once
 
 #include <array>
@@ -54,12 +55,13 @@ struct DraftFate {
   int judged = 0;  // drafts whose fate is known
 };
 
-/// A step of decoding sequences alone.
+/// A step, of its decoding sequences.
 struct CompanyStep {
   int64_t sequences = 0;
-  int64_t rows = 0;      // of the target
-  int64_t drafting = 0;  // sequences that had drafts verified
-  int64_t tokens = 0;    // published
+  int64_t rows = 0;         // of the target, for them
+  int64_t prompt_rows = 0;  // and for prompts
+  int64_t drafting = 0;     // sequences that had drafts verified
+  int64_t tokens = 0;       // published
   double forward_ms = 0.0;
   double draft_ms = 0.0;
   std::vector<DraftFate> fates;  // of those that drafted
@@ -74,8 +76,6 @@ class CompanyPolicy {
   std::vector<int> plan(std::span<const CompanyMember> members, int64_t other_rows);
 
   void observe(const CompanyStep& step);
-  /// What became of drafts in a step that also read prompts: it tells nothing of costs.
-  void learn(std::span<const DraftFate> fates);
 
  private:
   struct Record {
@@ -89,6 +89,7 @@ class CompanyPolicy {
   bool promising(std::span<const CompanyMember> members, int64_t rows) const;
   std::vector<int> look(std::span<const CompanyMember> members);
   bool probe_due(bool drafting);
+  void learn(std::span<const DraftFate> fates);
   void account(const CompanyStep& step);
 
   CostCurve forward_;                             // by rows

@@ -114,11 +114,17 @@ bool is_complete(const ContextCosts& costs, size_t rows) {
          });
 }
 
+/// The array of that name; an empty one where there is none.
+const JsonArray& array_in(const JsonValue& object, std::string_view name) {
+  static const JsonArray kNone;
+  const JsonArray* array = object.find_array(name);
+  return array != nullptr ? *array : kNone;
+}
+
 CycleCosts read_costs(const std::string& path) {
   const JsonValue document = read_json_object(path);
-  const JsonArray* rows = document.find_array("rows");
   CycleCosts costs;
-  for (const JsonValue& row : rows != nullptr ? *rows : JsonArray()) {
+  for (const JsonValue& row : array_in(document, "rows")) {
     take_row(costs, row);
   }
   std::sort(costs.contexts.begin(), costs.contexts.end(), [](const auto& a, const auto& b) {
@@ -146,14 +152,12 @@ CycleCosts read_costs(const std::string& path) {
 AcceptanceProfile profile_of_result(const std::string& path) {
   const JsonValue document = read_json_object(path);
   const JsonArray* best = nullptr;
-  const JsonArray* arms = document.find_array("arms");
-  for (const JsonValue& arm : arms != nullptr ? *arms : JsonArray()) {
+  for (const JsonValue& arm : array_in(document, "arms")) {
     const JsonValue* acceptance = arm.find("acceptance");
-    const JsonArray* joint =
-        acceptance != nullptr ? acceptance->find_array("by_position") : nullptr;
     const bool adaptive = arm.find_boolean("adaptive").value_or(false);
-    if (!adaptive && joint != nullptr && (best == nullptr || joint->size() > best->size())) {
-      best = joint;
+    if (acceptance != nullptr && !adaptive) {
+      const JsonArray& joint = array_in(*acceptance, "by_position");
+      best = best == nullptr || joint.size() > best->size() ? &joint : best;
     }
   }
   if (best == nullptr || best->empty()) {
