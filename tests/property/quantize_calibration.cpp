@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "octet/models/load_model.h"
+#include "octet/models/run_text.h"
 #include "octet/quantize/calibrate_nvfp4.h"
 #include "octet/quantize/draft_text.h"
 #include "octet/quantize/gptq.h"
@@ -253,7 +254,7 @@ void run_chunks(
 ) {
   const auto layer = static_cast<int>(std::min(last_layer, target.shape().layers - 1));
   for (const std::vector<TokenId>& chunk : chunks) {
-    run_chunk(target, chunk, {{&layer, 1}, last_layer == kAllLayers}, [](const ForwardRows&) {});
+    run_text(target, chunk, {{&layer, 1}, last_layer == kAllLayers}, [](const ForwardRows&) {});
   }
 }
 

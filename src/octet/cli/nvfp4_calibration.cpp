@@ -15,6 +15,7 @@
 #include "octet/cli/text_files.h"
 #include "octet/formats/open_checkpoint.h"
 #include "octet/models/load_model.h"
+#include "octet/models/run_text.h"
 #include "octet/quantize/draft_text.h"
 #include "octet/quantize/text_chunks.h"
 #include "octet/text/load_tokenizer.h"
@@ -77,9 +78,9 @@ CalibratedWeights calibrate_target(
   CalibrationRequest request = request_of(arguments, *source, ops, pool, progress);
   request.run = [&](int64_t last_layer) {
     const auto layer = static_cast<int>(std::min(last_layer, target->shape().layers - 1));
-    const ChunkRun run{{&layer, 1}, own_head && last_layer == kAllLayers};
+    const TextRun run{{&layer, 1}, own_head && last_layer == kAllLayers};
     for (const std::vector<TokenId>& chunk : chunks) {
-      run_chunk(*target, chunk, run, [](const ForwardRows&) {});
+      run_text(*target, chunk, run, [](const ForwardRows&) {});
     }
   };
   return calibrate_nvfp4(plan, request);

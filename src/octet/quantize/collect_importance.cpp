@@ -1,5 +1,7 @@
 #include "octet/quantize/collect_importance.h"
 
+#include "octet/models/run_text.h"
+
 namespace octet {
 namespace {
 
@@ -47,7 +49,7 @@ ImportanceMatrix collect_importance(
   const std::vector<std::vector<TokenId>> chunks = cut_chunks(texts, bos, options, target.shape());
   const int last_layer = static_cast<int>(target.shape().layers) - 1;
   for (size_t c = 0; c < chunks.size(); ++c) {
-    run_chunk(target, chunks[c], {.taps = {&last_layer, 1}}, [](const ForwardRows&) {});
+    run_text(target, chunks[c], {.taps = {&last_layer, 1}}, [](const ForwardRows&) {});
     if (on_chunk) {
       on_chunk(static_cast<int64_t>(c) + 1, std::ssize(chunks));
     }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "octet/models/run_text.h"
+
 namespace octet {
 namespace {
 
@@ -24,7 +26,7 @@ DraftText::DraftText(
   for (const std::vector<TokenId>& tokens : chunks) {
     Chunk& chunk = chunks_.emplace_back();
     chunk.tokens = tokens;
-    run_chunk(target, tokens, {.taps = taps}, [&](const ForwardRows& out) {
+    run_text(target, tokens, {.taps = taps}, [&](const ForwardRows& out) {
       for (int64_t r = 0; r < out.features.rows; ++r) {
         const float* row = out.features.row(r);
         chunk.features.insert(chunk.features.end(), row, row + width_);

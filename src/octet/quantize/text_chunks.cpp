@@ -42,24 +42,4 @@ std::vector<std::vector<TokenId>> cut_chunks(
   return chunks;
 }
 
-void run_chunk(
-    TargetModel& target,
-    std::span<const TokenId> chunk,
-    const ChunkRun& run,
-    FunctionRef<void(const ForwardRows&)> on_rows
-) {
-  const auto cache = target.new_cache(std::ssize(chunk), KvType::kBF16);
-  ForwardRows out;
-  for (int64_t first = 0; first < std::ssize(chunk); first += target.max_rows()) {
-    const int64_t count = std::min(target.max_rows(), std::ssize(chunk) - first);
-    SequenceRows rows;
-    rows.cache = cache.get();
-    rows.tokens = chunk.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
-    rows.feature_rows = count;
-    rows.logits_rows = run.all_logits ? count : 0;
-    target.forward({&rows, 1}, run.taps, out);
-    on_rows(out);
-  }
-}
-
 }  // namespace octet

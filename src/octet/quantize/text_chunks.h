@@ -8,7 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "octet/base/function_ref.h"
 #include "octet/base/token.h"
 #include "octet/models/target_model.h"
 
@@ -29,21 +28,6 @@ std::vector<std::vector<TokenId>> cut_chunks(
     TokenId bos,
     const ChunkOptions& options,
     const TargetShape& shape
-);
-
-/// Which rows of a chunk somebody reads: features of a layer keep all rows going that far.
-struct ChunkRun {
-  std::span<const int> taps;  // layers whose features every row gets
-  bool all_logits = false;    // and the head over every row
-};
-
-/// Runs a chunk from an empty cache, as many rows at a time as the target takes; on_rows sees what
-/// came of them, in order.
-void run_chunk(
-    TargetModel& target,
-    std::span<const TokenId> chunk,
-    const ChunkRun& run,
-    FunctionRef<void(const ForwardRows&)> on_rows
 );
 
 }  // namespace octet
