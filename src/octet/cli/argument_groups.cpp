@@ -79,14 +79,7 @@ void add_pair(CLI::App& app, PairOptions& pair) {
   )
       ->type_name("auto|X")
       ->group(kGroupModels);
-  app.add_option(
-         "--draft-head",
-         pair.draft_head,
-         "head that drafts are read from: auto (default): one stored beside the drafter by "
-         "`octet draft-head`, else the pair's; full: the pair's; or a file"
-  )
-      ->option_text("auto|full|PATH")
-      ->group(kGroupModels);
+  add_draft_head_choice(app, pair.draft_head);
   app.add_option(
          "-c,--ctx-size",
          pair.context,
@@ -98,9 +91,25 @@ void add_pair(CLI::App& app, PairOptions& pair) {
   add_threads(app, pair.threads, kGroupMachine);
   add_isa(app, pair.isa, kGroupMachine);
   add_activation(app, pair.activation, kGroupMachine);
+  add_kv_type(app, pair.kv_type);
+  add_memory(app, pair);
+}
+
+void add_draft_head_choice(CLI::App& app, std::string& choice) {
+  app.add_option(
+         "--draft-head",
+         choice,
+         "head that drafts are read from: auto (default): one stored beside the drafter by "
+         "`octet draft-head`, else the pair's; full: the pair's; or a file"
+  )
+      ->option_text("auto|full|PATH")
+      ->group(kGroupModels);
+}
+
+void add_kv_type(CLI::App& app, KvType& type) {
   app.add_option(
          "--kv-type",
-         pair.kv_type,
+         type,
          "type of the K/V cache: bf16 (default), f32, or q8_0 (about half of bf16)"
   )
       ->transform(CLI::CheckedTransformer(
@@ -110,7 +119,6 @@ void add_pair(CLI::App& app, PairOptions& pair) {
       ))
       ->option_text("bf16|f32|q8_0")
       ->group(kGroupMachine);
-  add_memory(app, pair);
 }
 
 void add_threads(CLI::App& app, int& threads, const char* group) {

@@ -1,6 +1,6 @@
 // Flags that several commands share, and the flags of `serve`, `eval` and `generate-data`. For the
 // sources of flags alone: they know CLI11. Invariant: a flag of one name means the same in every
-// command.
+// command, except that what --limit counts is what the command reads: prompts, or recorded replies.
 #pragma once
 
 #include <optional>
@@ -41,6 +41,8 @@ void add_optional(
 }
 
 void add_pair(CLI::App& app, PairOptions& pair);
+void add_draft_head_choice(CLI::App& app, std::string& choice);
+void add_kv_type(CLI::App& app, KvType& type);
 /// -t and --cpus; the latter takes effect while the flags are read: nothing has started threads by
 /// then.
 void add_threads(CLI::App& app, int& threads, const char* group);

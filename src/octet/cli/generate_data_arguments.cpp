@@ -129,9 +129,11 @@ void add_eval_replay(CLI::App& app, EvalReplayArguments& replay) {
       CLI::PositiveNumber,
       kGroupModels
   );
+  add_draft_head_choice(app, replay.draft_head);
   add_threads(app, replay.threads, kGroupMachine);
   add_isa(app, replay.isa, kGroupMachine);
   add_activation(app, replay.activation, kGroupMachine);
+  add_kv_type(app, replay.kv_type);
   app.add_option("--features", replay.features, "what `octet generate-data --features` wrote")
       ->required()
       ->type_name("FILE")

@@ -153,6 +153,8 @@ struct EvalReplayArguments {
   std::string features;
   std::string against;                   // another file of the drafter; empty: none
   std::optional<float> embedding_scale;  // nullopt: from the file, else stored, else 1
+  std::string draft_head = "auto";       // as in PairOptions
+  KvType kv_type = KvType::kBF16;        // of the drafter's context
   int64_t limit = 0;
   int64_t stride = 0;
   bool attribute = true;

@@ -58,37 +58,66 @@ class Replayer {
   }
 
   FeatureReplay run(FunctionRef<void(const std::string&)> on_trial) {
-    const Variant plain{"as it is", request_.drafter, request_.embedding_scale, config_.taps};
-    on_trial(plain.name);
     FeatureReplay result;
     result.records = records_;
+    if (request_.other != nullptr) {
+      result.trials.push_back(tried(
+          {request_.other->path,
+           request_.other,
+           request_.embedding_scale,
+           read_dflash_config(*request_.other).taps},
+          on_trial
+      ));
+    }
+    const Variant plain{"as it is", request_.drafter, request_.embedding_scale, config_.taps};
+    on_trial(plain.name);
     const std::vector<AcceptanceStatistics> found = replay(plain);
     for (size_t i = 0; i < found.size(); ++i) {
       result.all.add(found[i]);
       (request_.file.records()[i].thinking ? result.thinking : result.speaking).add(found[i]);
     }
-    for (const Variant& variant : variants()) {
-      on_trial(variant.name);
-      AcceptanceStatistics pooled;
-      for (const AcceptanceStatistics& statistics : replay(variant)) {
-        pooled.add(statistics);
+    if (request_.attribute) {
+      for (const Variant& variant : variants()) {
+        result.trials.push_back(tried(variant, on_trial));
       }
-      result.trials.push_back({variant.name, pooled});
     }
     return result;
   }
 
  private:
-  /// By record.
-  std::vector<AcceptanceStatistics> replay(const Variant& variant) const {
+  FeatureTrial tried(const Variant& variant, FunctionRef<void(const std::string&)> on_trial) {
+    on_trial(variant.name);
+    FeatureTrial trial{variant.name, {}};
+    for (const AcceptanceStatistics& statistics : replay(variant)) {
+      trial.found.add(statistics);
+    }
+    return trial;
+  }
+
+  /// Makes `drafter_` that of a variant; variants that differ in columns alone share one.
+  void load(const Variant& variant) {
+    if (drafter_ != nullptr && loaded_ == variant.drafter &&
+        loaded_scale_ == variant.embedding_scale) {
+      return;
+    }
+    drafter_.reset();  // first: two need twice the memory
     DrafterOptions options;
     options.embedding_scale = variant.embedding_scale;
-    DFlashDrafter drafter(
+    options.draft_head = request_.draft_head;
+    options.kv_type = request_.kv_type;
+    drafter_ = std::make_unique<DFlashDrafter>(
         load_drafter(variant.drafter, request_.ops, request_.vocabulary, std::move(options)),
         request_.vocabulary.final_softcap()
     );
+    loaded_ = variant.drafter;
+    loaded_scale_ = variant.embedding_scale;
+  }
+
+  /// By record.
+  std::vector<AcceptanceStatistics> replay(const Variant& variant) {
+    load(variant);
     ReplayVariant replayed;
-    replayed.drafter = &drafter;
+    replayed.drafter = drafter_.get();
     RecordedReplayOptions rules;
     rules.stop_tokens.assign(request_.stop_tokens.begin(), request_.stop_tokens.end());
     rules.vocabulary = request_.vocabulary.shape().vocabulary;
@@ -115,39 +144,17 @@ class Replayer {
 
   std::vector<Variant> variants() const {
     std::vector<Variant> list;
-    if (request_.other != nullptr) {
-      list.push_back(
-          {request_.other->path,
-           request_.other,
-           request_.embedding_scale,
-           read_dflash_config(*request_.other).taps}
-      );
-    }
-    if (request_.attribute) {
-      add_scales(list);
-      add_taps(list);
-      add_windows(list);
-    }
+    add_taps(list);  // first: they run the drafter that is loaded
+    add_scales(list);
+    add_windows(list);
     return list;
   }
 
-  float present_scale() const {
-    switch (request_.embedding_scale.kind) {
-      case EmbeddingScale::Kind::kFile:
-        return config_.embedding_scale.value_or(1.0F);
-      case EmbeddingScale::Kind::kOne:
-        return 1.0F;
-      case EmbeddingScale::Kind::kSqrtHidden:
-        return std::sqrt(static_cast<float>(config_.hidden));
-      case EmbeddingScale::Kind::kValue:
-        break;
-    }
-    return request_.embedding_scale.value;
-  }
-
   void add_scales(std::vector<Variant>& list) const {
-    for (const float scale : {1.0F, std::sqrt(static_cast<float>(config_.hidden))}) {
-      if (std::fabs(scale - present_scale()) > 1e-3F * scale) {
+    const float present = embedding_factor(request_.embedding_scale, config_);
+    const float root = embedding_factor({EmbeddingScale::Kind::kSqrtHidden}, config_);
+    for (const float scale : {1.0F, root}) {
+      if (std::fabs(scale - present) > 1e-3F * scale) {
         list.push_back(
             {fmt::format("embedding scale {:g}", scale),
              request_.drafter,
@@ -206,6 +213,9 @@ class Replayer {
   DFlashConfig config_;
   int64_t records_ = 0;
   int64_t longest_ = 0;  // text, in tokens
+  std::unique_ptr<DFlashDrafter> drafter_;
+  std::shared_ptr<const Checkpoint> loaded_;  // what drafter_ was made of
+  EmbeddingScale loaded_scale_;
 };
 
 }  // namespace

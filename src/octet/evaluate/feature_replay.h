@@ -32,6 +32,8 @@ struct FeatureReplayRequest {
   int64_t stride = 0;                          // see RecordedReplayOptions
   int64_t limit = 0;                           // records; 0: all
   bool attribute = true;
+  std::shared_ptr<const Checkpoint> draft_head = nullptr;  // to draft with; null: the pair's
+  KvType kv_type = KvType::kBF16;                          // of the drafter's context
 };
 
 /// One thing changed.

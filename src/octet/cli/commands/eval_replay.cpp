@@ -6,6 +6,7 @@
 
 #include "octet/base/error.h"
 #include "octet/cli/commands/commands.h"
+#include "octet/cli/draft_head.h"
 #include "octet/cli/embedding_scale.h"
 #include "octet/cli/json_writer.h"
 #include "octet/cli/pair.h"
@@ -51,7 +52,8 @@ std::string verdict_of(const FeatureReplay& replay) {
                              );
 }
 
-std::string table_of(const FeatureReplay& replay, bool attribute) {
+/// `head`: the stored one that drafts were read from; empty: the pair's.
+std::string table_of(const FeatureReplay& replay, const std::string& head, bool attribute) {
   std::string text = fmt::format(
       "{} replies, {} steps\n\n{:<28} {}\n{:<28} {:.3f}\n{:<28} {}\n{:<28} {}\n{:<28}",
       replay.records,
@@ -70,6 +72,9 @@ std::string table_of(const FeatureReplay& replay, bool attribute) {
     text += fmt::format(" {:.2f}", replay.all.joint(k));
   }
   text += "\n";
+  if (!head.empty()) {
+    text += fmt::format("{:<28} {}\n", "draft head", head);
+  }
   if (!replay.trials.empty()) {
     text += "\nwith one thing changed         acceptance length\n";
   }
@@ -91,10 +96,13 @@ void write_statistics(JsonWriter& json, const AcceptanceStatistics& statistics) 
   json.end_array().end_object();
 }
 
-std::string json_of(const FeatureReplay& replay) {
+std::string json_of(const FeatureReplay& replay, const std::string& head) {
   JsonWriter json;
   json.begin_object();
   json.member("replies", replay.records);
+  if (!head.empty()) {
+    json.member("draft_head", head);
+  }
   for (const auto& [name, statistics] :
        {std::pair("all", &replay.all),
         std::pair("thinking", &replay.thinking),
@@ -137,6 +145,8 @@ int eval_replay(const EvalReplayArguments& arguments) {
   if (const auto scale = known_embedding_scale(arguments.embedding_scale, *request.drafter)) {
     request.embedding_scale = scale->scale;
   }
+  request.draft_head = choose_draft_head(arguments.draft_head, *request.drafter);
+  request.kv_type = arguments.kv_type;
   if (!arguments.against.empty()) {
     request.other = open_checkpoint(arguments.against);
   }
@@ -151,7 +161,12 @@ int eval_replay(const EvalReplayArguments& arguments) {
     progress.show(fmt::format("Replaying: {}", trial));
   });
   progress.clear();
-  fmt::print("{}", arguments.json ? json_of(replay) + "\n" : table_of(replay, arguments.attribute));
+  const std::string head =
+      request.draft_head != nullptr ? describe_draft_head(*request.draft_head) : "";
+  fmt::print(
+      "{}",
+      arguments.json ? json_of(replay, head) + "\n" : table_of(replay, head, arguments.attribute)
+  );
   return replay.all.mean_acceptance_length() < arguments.min_acceptance.value_or(0.0) ? 1 : 0;
 }
 

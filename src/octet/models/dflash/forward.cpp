@@ -14,20 +14,6 @@ namespace {
 /// this many).
 constexpr int64_t kInjectRows = kAttentionChunk;
 
-float resolve(const EmbeddingScale& choice, const DFlashConfig& config) {
-  switch (choice.kind) {
-    case EmbeddingScale::Kind::kOne:
-      return 1.0F;
-    case EmbeddingScale::Kind::kSqrtHidden:
-      return static_cast<float>(std::sqrt(static_cast<double>(config.hidden)));
-    case EmbeddingScale::Kind::kValue:
-      return choice.value;
-    case EmbeddingScale::Kind::kFile:
-      break;
-  }
-  return config.embedding_scale.value_or(1.0F);
-}
-
 KvCache& cache_of(DraftCache& cache) {
   auto* own = dynamic_cast<DFlashCache*>(&cache);
   OCTET_CHECK(own != nullptr);
@@ -46,6 +32,20 @@ KeyRange visible_keys(
 }
 
 }  // namespace
+
+float embedding_factor(const EmbeddingScale& choice, const DFlashConfig& config) {
+  switch (choice.kind) {
+    case EmbeddingScale::Kind::kOne:
+      return 1.0F;
+    case EmbeddingScale::Kind::kSqrtHidden:
+      return static_cast<float>(std::sqrt(static_cast<double>(config.hidden)));
+    case EmbeddingScale::Kind::kValue:
+      return choice.value;
+    case EmbeddingScale::Kind::kFile:
+      break;
+  }
+  return config.embedding_scale.value_or(1.0F);
+}
 
 /// The rows of all requests' blocks, block after block.
 struct DFlashModel::Block {
@@ -113,7 +113,7 @@ DFlashModel::DFlashModel(
   if (options_.draft_head != nullptr) {
     load_stored_head();
   }
-  embedding_scale_ = resolve(options_.embedding_scale, config_);
+  embedding_scale_ = embedding_factor(options_.embedding_scale, config_);
   kv_layers_ = kv_layers_of(config_);
   rope_ = Rope(config_.rope_base, config_.head_dim, {});
 }

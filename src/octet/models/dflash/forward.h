@@ -25,7 +25,12 @@ struct EmbeddingScale {
   enum class Kind { kFile, kOne, kSqrtHidden, kValue };
   Kind kind = Kind::kFile;  // the file's dflash.embedding_scale, 1 without it
   float value = 1.0F;       // of kValue
+
+  bool operator==(const EmbeddingScale&) const = default;
 };
+
+/// The factor that a choice comes to.
+float embedding_factor(const EmbeddingScale& choice, const DFlashConfig& config);
 
 /// Whose head is the pair's.
 enum class DraftHead { kOwnIfPresent, kTarget };
