@@ -177,5 +177,159 @@ TEST(GenerateData, KilledItLeavesNothingUnderTheNamesAndGoesOnLater) {
   EXPECT_TRUE(read_text(directory.file("data.features")) == features);
 }
 
+TEST(GenerateData, WritesOverNothingThatItReadsAndNothingTwice) {
+  const TemporaryDirectory directory;
+  const std::string prompts = directory.write("prompts.jsonl", kSuite);
+  const std::string partial = directory.write("suite.partial", kSuite);
+  std::filesystem::create_directory(directory.file("folder"));
+  std::filesystem::create_directory(directory.file("taken.partial"));
+  std::filesystem::create_symlink(prompts, directory.file("link"));
+  std::filesystem::create_directory_symlink(directory.path(), directory.file("here"));
+  const struct {
+    std::string prompts;
+    std::string output;
+    std::string features;
+    const char* reason;
+  } cases[] = {
+      {prompts, "data", "data", "name the same file"},
+      {prompts, "data", "here/data", "name the same file"},
+      {prompts, "data", "data.partial", "name the same file"},
+      {prompts, "prompts.jsonl", "data", "output and input are the same"},
+      {prompts, "data", "prompts.jsonl", "output and input are the same"},
+      {prompts, "link", "data", "output and input are the same"},
+      {partial, "suite", "data", "output and input are the same"},
+      {prompts, "folder", "data", "is a folder"},
+      {prompts, "data", "folder", "is a folder"},
+      {prompts, "taken", "data", "is a folder"},
+  };
+  for (const auto& [read, output, features, reason] : cases) {
+    SCOPED_TRACE(output + " and " + features);
+    const ProgramResult refused = run_with_pair(
+        "generate-data",
+        {"--prompts",
+         read,
+         "--seed",
+         "3",
+         "--force",
+         "-o",
+         directory.file(output),
+         "--features",
+         directory.file(features)}
+    );
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, HasSubstr(reason));
+  }
+  EXPECT_EQ(read_text(prompts), kSuite);
+  EXPECT_EQ(read_text(partial), kSuite);
+}
+
+TEST(GenerateData, WithoutRoomItSaysSoAndGoesOnLater) {
+  const TemporaryDirectory directory;
+  const std::string prompts = directory.write("prompts.jsonl", kSuite);
+  const std::vector<std::string> command = command_for(directory, prompts, {"-q"});
+  ASSERT_EQ(run_octet(command).exit_code, 0);
+  const std::string lines = read_text(directory.file("data.jsonl"));
+  const std::string features = read_text(directory.file("data.features"));
+  std::filesystem::remove(directory.file("data.jsonl"));
+  std::filesystem::remove(directory.file("data.features"));
+  constexpr int kBlock = 512;
+  const auto all = static_cast<int>(features.size() / kBlock);
+  ASSERT_GT(features.size(), 2 * lines.size()) << "it is the features that find no room";
+  for (const int blocks : {0, all / 3, all}) {
+    SCOPED_TRACE(blocks);
+    const ProgramResult full = run_with_little_room(command, blocks);
+    EXPECT_EQ(full.exit_code, 2);
+    EXPECT_THAT(full.err, HasSubstr("data.features.partial: cannot write the file"));
+    EXPECT_FALSE(std::filesystem::exists(directory.file("data.jsonl")));
+    EXPECT_FALSE(std::filesystem::exists(directory.file("data.features")));
+  }
+  ASSERT_EQ(run_octet(command).exit_code, 0);
+  EXPECT_EQ(read_text(directory.file("data.jsonl")), lines);
+  EXPECT_TRUE(read_text(directory.file("data.features")) == features);
+}
+
+/// Of "..., K/V (bf16) 1.23 MB, ..." in a refusal: the number.
+double kept_values(const std::string& refusal) {
+  const std::string name = "K/V (bf16) ";
+  const size_t at = refusal.find(name);
+  return at == std::string::npos ? 0.0 : std::stod(refusal.substr(at + name.size()));
+}
+
+TEST(GenerateData, TheMemoryLimitCountsTheTextOfTheFeatures) {
+  const TemporaryDirectory directory;
+  const std::string prompts = directory.write("prompts.jsonl", kSuite);
+  std::vector<std::string> command = {
+      "--prompts",
+      prompts,
+      "--seed",
+      "3",
+      "-c",
+      "8192",
+      "--memory-limit",
+      "1MB",
+      "--concurrency",
+      "2",
+      "-o",
+      directory.file("data.jsonl")};
+  const double texts = kept_values(run_with_pair("generate-data", command).err);
+  EXPECT_GT(texts, 0.0);
+  command.insert(command.end(), {"--features", directory.file("data.features")});
+  EXPECT_NEAR(kept_values(run_with_pair("generate-data", command).err), 1.5 * texts, 0.02 * texts);
+}
+
+TEST(GenerateData, ReplayReadsTheHeadBesideTheDrafter) {
+  const TemporaryDirectory directory;
+  const std::string prompts = directory.write("prompts.jsonl", kSuite);
+  const std::string drafter = directory.file("drafter.gguf");
+  std::filesystem::copy_file(kPairDrafter, drafter);
+  ASSERT_EQ(run_octet(command_for(directory, prompts, {"-q"})).exit_code, 0);
+  const auto replay = [&](const std::string& head) {
+    const ProgramResult result = run_octet(
+        {"eval",
+         "replay",
+         "-m",
+         kPairTarget,
+         "-md",
+         drafter,
+         "-t",
+         "1",
+         "--features",
+         directory.file("data.features"),
+         "--no-attribution",
+         "--json",
+         "--draft-head",
+         head}
+    );
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return parse_json(bytes_of(result.out));
+  };
+  const auto length = [](const JsonValue& json) {
+    return *json.find("all")->find_number("acceptance_length");
+  };
+  const JsonValue none = replay("auto");
+  EXPECT_EQ(none.find("draft_head"), nullptr);
+  const ProgramResult stored = run_octet(
+      {"draft-head",
+       "-m",
+       kPairTarget,
+       "-md",
+       drafter,
+       "-t",
+       "1",
+       "--tokens",
+       "64",
+       "--text",
+       directory.write("text", "A river is water.")}
+  );
+  ASSERT_EQ(stored.exit_code, 0) << stored.err;
+  const JsonValue small = replay("auto");
+  ASSERT_NE(small.find_string("draft_head"), nullptr);
+  EXPECT_THAT(*small.find_string("draft_head"), HasSubstr("64 of "));
+  EXPECT_LT(length(small), length(none));
+  const JsonValue full = replay("full");
+  EXPECT_EQ(full.find("draft_head"), nullptr);
+  EXPECT_EQ(length(full), length(none));
+}
+
 }  // namespace
 }  // namespace octet::test

@@ -349,21 +349,6 @@ TEST(Convert, NeverReplacesWhatItReadsOrWhatIsNoCheckpoint) {
   );
 }
 
-/// Runs with files limited to so many blocks of 512 bytes: writing more fails as on a full disk.
-int run_with_little_room(
-    const std::vector<std::string>& arguments, const std::string& errors, int blocks
-) {
-  std::string command =
-      "trap '' XFSZ; ulimit -f " + std::to_string(blocks) + "; " + shell_quoted(OCTET_PROGRAM);
-  for (const std::string& argument : arguments) {
-    command += ' ' + shell_quoted(argument);
-  }
-  command = "sh -c " + shell_quoted(command + " 2>" + shell_quoted(errors));
-  const int status =
-      std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe): tests have one thread
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
 TEST(Quantize, WithoutRoomItSaysSoAndLeavesNothing) {
   const TemporaryDirectory directory;
   const std::string source = synth_target(directory);
@@ -393,8 +378,9 @@ TEST(Quantize, WithoutRoomItSaysSoAndLeavesNothing) {
       {{"imatrix", "-m", kPairTarget, "-o", file, "-f", text, "-q"}, file, 8}};
   for (const Case& limited : cases) {
     SCOPED_TRACE(limited.command.front());
-    EXPECT_EQ(run_with_little_room(limited.command, directory.file("errors"), limited.blocks), 2);
-    EXPECT_THAT(read_text(directory.file("errors")), testing::HasSubstr("cannot write the file"));
+    const ProgramResult result = run_with_little_room(limited.command, limited.blocks);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, testing::HasSubstr("cannot write the file"));
     EXPECT_FALSE(exists(limited.output));
     EXPECT_EQ(partial_files(directory), 0);
   }
@@ -699,6 +685,35 @@ TEST(Quantize, GptqDraftersDependOnTheTextNotOnThreads) {
     EXPECT_FALSE(std::ranges::equal(both->at(name).data, plain->at(name).data)) << name;
     EXPECT_FALSE(std::ranges::equal(both->at(name).data, one->at(name).data)) << name;
   }
+  // What a source said of its own weights does not stay.
+  const auto algorithm_of = [](const std::vector<std::string>& command, const std::string& output) {
+    const ProgramResult result = run_octet(command);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const std::string* found = open_checkpoint(output)->metadata.find_string("general.quant_algo");
+    return found != nullptr ? *found : "none";
+  };
+  const std::string recalibrated = directory.file("recalibrated");
+  std::vector<std::string> command = {
+      "quantize", directory.file("one"), recalibrated, "--type", "NVFP4", "--activation", "w4a4"};
+  for (const std::string& argument : calibrating(text, {})) {
+    command.push_back(argument);
+  }
+  EXPECT_EQ(algorithm_of(command, recalibrated), "NVFP4");
+  const std::string whole = directory.file("w4a4-q8.gguf");
+  EXPECT_EQ(
+      algorithm_of(
+          {"quantize",
+           directory.file("w4a4"),
+           whole,
+           "--type",
+           "Q8_0",
+           "--tokenizer",
+           kPairTarget,
+           "-q"},
+          whole
+      ),
+      "none"
+  );
   // As GGUF it says the same.
   const std::string gguf = directory.file("w4a4.gguf");
   ASSERT_EQ(

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,9 +19,9 @@
 #include "octet/evaluate/hold_conversation.h"
 #include "octet/models/gemma4/lent_vocabulary.h"
 #include "support/feature_seeds.h"
-#include "support/random_checkpoint.h"
+#include "support/recorded_data.h"
 #include "support/same_acceptance.h"
-#include "support/shipped_pair.h"
+#include "support/stored_head.h"
 #include "support/temporary_directory.h"
 
 namespace octet::test {
@@ -108,175 +108,24 @@ TEST(FeatureFile, RefusesWhatIsCutOrDamagedAndSalvagesWholeRecords) {
   }
 }
 
-ShippedPair& pair() {
-  static ShippedPair shipped;
-  return shipped;
-}
-
-std::vector<SuitePrompt> some_prompts() {
-  std::vector<SuitePrompt> prompts(7);
-  prompts[0].turns = {"What is the capital of Finland?", "And of France?"};
-  prompts[1].turns = {"Turn on the light in the kitchen."};
-  prompts[2].system = "You are a helpful shop assistant.";
-  prompts[2].turns = {"I am looking for a birthday present.", "Thank you!"};
-  prompts[3].turns = {"I want to hear a story with a mouse."};
-  prompts[4].turns = {"What is 12 plus 30?"};
-  prompts[5].turns = {"Explain attention in two sentences."};
-  prompts[6].turns = {"Tell me a short story about a fox."};
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    prompts[i].id = std::to_string(i);
-  }
-  return prompts;
-}
-
-struct Made {
-  std::string lines;
-  std::string features;
-  DataResult result;
-};
-
-DataRequest request_for(
-    const TemporaryDirectory& directory, std::span<const SuitePrompt> prompts, float temperature
-) {
-  DataRequest request;
-  request.prompts = prompts;
-  request.sampling.temperature = temperature;
-  request.sampling.seed = 11;
-  request.thinking_share = 0.5;
-  request.max_tokens = 40;
-  request.draft_max = 7;
-  request.target_digest = 77;
-  const std::span<const int> taps = pair().drafter->taps();
-  request.taps.assign(taps.begin(), taps.end());
-  request.feature_type = FeatureType::kF32;
-  request.output = directory.file("data.jsonl");
-  request.feature_output = directory.file("data.features");
-  return request;
-}
-
-DataResult make(const DataRequest& request) {
-  EngineOptions options;
-  options.context_length = 1024;
-  options.parallel = request.concurrency;
-  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options);
-  const ChatTemplate chat_template(BuiltinTemplate::kBolt);
-  return generate_data(
-      engine, *pair().target, chat_template, pair().tokenizer, request, [](int64_t, int64_t) {}
-  );
-}
-
-Made made(const DataRequest& request) {
-  Made out;
-  out.result = make(request);
-  out.lines = read_text(request.output);
-  out.features = read_text(request.feature_output);
-  std::filesystem::remove(request.output);
-  std::filesystem::remove(request.feature_output);
-  return out;
-}
-
-TEST(GenerateData, BytesDependOnSeedAndPromptsAlone) {
-  const TemporaryDirectory directory;
-  const std::vector<SuitePrompt> prompts = some_prompts();
-  DataRequest request = request_for(directory, prompts, 1.0F);
-  const Made first = made(request);
-  EXPECT_EQ(first.result.replies, 9);
-  EXPECT_THAT(first.lines, HasSubstr("\"thinking\":true"));
-  EXPECT_THAT(first.lines, HasSubstr("\"thinking\":false"));
-  // Concurrency and drafting change nothing.
-  request.concurrency = 3;
-  request.draft_max = 0;
-  const Made second = made(request);
-  EXPECT_EQ(second.lines, first.lines);
-  EXPECT_TRUE(second.features == first.features);
-  request.sampling.seed = 12;
-  EXPECT_NE(made(request).lines, first.lines);
-}
-
-std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = text.find('\n', at);
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
-
-/// Without what tells shards apart.
-std::string without_settings(std::string line) {
-  const size_t at = line.find("\"settings\":\"");
-  return line.erase(at, std::string("\"settings\":\"0123456789abcdef\"").size());
-}
-
-TEST(GenerateData, ShardsTogetherAreTheWhole) {
-  const TemporaryDirectory directory;
-  const std::vector<SuitePrompt> prompts = some_prompts();
-  DataRequest request = request_for(directory, prompts, 1.0F);
-  std::vector<std::string> whole = split_lines(made(request).lines);
-  std::vector<std::string> parts;
-  for (int64_t shard = 1; shard <= 3; ++shard) {
-    request.shard = shard;
-    request.shards = 3;
-    for (std::string& line : split_lines(made(request).lines)) {
-      parts.push_back(std::move(line));
+TEST(FeatureFile, TwoFlipsOfTheHighestBitDoNotCancel) {
+  for (const FeatureType type : {FeatureType::kBF16, FeatureType::kF32}) {
+    const FeatureSample sample = feature_sample(type);
+    const FeatureFile whole = FeatureFile::parse(bytes_of(sample.bytes), "sample");
+    const std::pair<uint64_t, uint64_t> parts[] = {
+        {0, whole.end_of(-1)}, {whole.end_of(-1), whole.end_of(0)}};
+    for (const auto& [begin, end] : parts) {
+      for (uint64_t a = begin + 7; a + 8 < end; a += 8) {
+        for (uint64_t b = a + 8; b + 8 < end; b += 8) {
+          std::string damaged = sample.bytes;
+          for (const uint64_t at : {a, b}) {
+            damaged[at] = static_cast<char>(damaged[at] ^ 0x80);
+          }
+          EXPECT_THROW(FeatureFile::parse(bytes_of(damaged), "damaged"), Error) << a << ", " << b;
+        }
+      }
     }
   }
-  std::transform(whole.begin(), whole.end(), whole.begin(), without_settings);
-  std::transform(parts.begin(), parts.end(), parts.begin(), without_settings);
-  std::sort(whole.begin(), whole.end());
-  std::sort(parts.begin(), parts.end());
-  EXPECT_EQ(parts, whole);
-}
-
-TEST(GenerateData, GoesOnFromWhateverAnEarlierRunLeft) {
-  const TemporaryDirectory directory;
-  const std::vector<SuitePrompt> prompts = some_prompts();
-  DataRequest request = request_for(directory, prompts, 1.0F);
-  request.concurrency = 2;
-  const Made whole = made(request);
-  const std::string lines = request.output + ".partial";
-  const std::string features = request.feature_output + ".partial";
-  for (uint64_t seed = 1; seed <= 12; ++seed) {
-    SCOPED_TRACE(fmt::format("seed {}", seed));
-    RandomNumbers random(seed);
-    // Both files as a kill may leave them: each cut anywhere.
-    const auto kept_lines = static_cast<size_t>(random.integer(0, std::ssize(whole.lines)));
-    const auto kept_features =
-        static_cast<size_t>(random.integer(0, std::ssize(whole.features) - 24));
-    directory.write("data.jsonl.partial", whole.lines.substr(0, kept_lines));
-    directory.write("data.features.partial", whole.features.substr(0, kept_features));
-    const Made again = made(request);
-    EXPECT_EQ(again.lines, whole.lines);
-    EXPECT_TRUE(again.features == whole.features);
-    EXPECT_FALSE(std::filesystem::exists(lines));
-    EXPECT_FALSE(std::filesystem::exists(features));
-  }
-  directory.write("data.jsonl.partial", whole.lines.substr(0, whole.lines.size() / 2));
-  request.max_tokens = 41;
-  try {
-    make(request);
-    FAIL() << "those settings are others";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kMismatch);
-    EXPECT_THAT(error.what(), HasSubstr("other prompts or settings"));
-  }
-  EXPECT_FALSE(std::filesystem::exists(request.output));
-}
-
-TEST(GenerateData, PromptsThatDoNotFitAreRefusedOrReported) {
-  const TemporaryDirectory directory;
-  std::vector<SuitePrompt> prompts = some_prompts();
-  prompts[1].turns = {std::string(60'000, 'x')};
-  DataRequest request = request_for(directory, prompts, 0.0F);
-  EXPECT_THROW(make(request), Error);
-  EXPECT_FALSE(std::filesystem::exists(request.output));
-  request.unanswerable = BadLines::kSkip;
-  const Made skipped = made(request);
-  ASSERT_EQ(skipped.result.unanswered.size(), 1U);
-  EXPECT_EQ(skipped.result.unanswered[0].prompt, 1);
-  EXPECT_EQ(skipped.result.replies, 8);
-  EXPECT_THAT(skipped.lines, HasSubstr("\"error\":"));
 }
 
 /// Acceptance of real drafting on these prompts, with and without thinking.
@@ -285,10 +134,8 @@ struct RealDrafting {
   AcceptanceStatistics thinking;
 };
 
-RealDrafting draft_for_real(const DataRequest& request) {
-  EngineOptions options;
-  options.context_length = 1024;
-  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options);
+RealDrafting draft_for_real(const DataRequest& request, Drafter& drafter = *pair().drafter) {
+  Engine engine(*pair().target, drafter, pair().tokenizer, engine_options(1));
   const ChatTemplate chat_template(BuiltinTemplate::kBolt);
   RealDrafting found;
   for (int64_t i = 0; i < std::ssize(request.prompts); ++i) {
@@ -312,7 +159,10 @@ RealDrafting draft_for_real(const DataRequest& request) {
 }
 
 FeatureReplay replayed(
-    const FeatureFile& file, const std::shared_ptr<const Checkpoint>& drafter, bool attribute
+    const FeatureFile& file,
+    const std::shared_ptr<const Checkpoint>& drafter,
+    bool attribute,
+    std::shared_ptr<const Checkpoint> draft_head = nullptr
 ) {
   LentVocabulary vocabulary(pair().target_checkpoint, *pair().ops);
   FeatureReplayRequest request{
@@ -325,6 +175,7 @@ FeatureReplay replayed(
       pair().tokenizer->stop_ids(),
       pair().tokenizer->suppressed_ids()};
   request.attribute = attribute;
+  request.draft_head = std::move(draft_head);
   return replay_features(request, [](const std::string&) {});
 }
 
@@ -353,6 +204,30 @@ TEST(FeatureReplay, EqualsRealDraftingOnTheSameText) {
         0.1 * real.all.mean_acceptance_length()
     );
   }
+}
+
+TEST(FeatureReplay, ReadsDraftsFromAStoredHeadAsRealDraftingDoes) {
+  const TemporaryDirectory directory;
+  const std::vector<SuitePrompt> prompts = some_prompts();
+  const DataRequest request = request_for(directory, prompts, 1.0F);
+  make(request);
+  const FeatureFile file = FeatureFile::open(request.feature_output);
+  // Half of the tokens: drafts of the others are none.
+  const LogicalTensor& whole = *pair().target->head_tensor();
+  std::vector<TokenId> tokens;
+  for (int64_t token = 0; token < whole.rows(); token += 2) {
+    tokens.push_back(static_cast<TokenId>(token));
+  }
+  DrafterOptions options;
+  options.draft_head = stored_head(whole, tokens, whole.dtype);
+  DFlashDrafter drafter(
+      load_drafter(pair().draft_checkpoint, *pair().ops, *pair().target, options),
+      pair().target->final_softcap()
+  );
+  const RealDrafting real = draft_for_real(request, drafter);
+  const auto found = replayed(file, pair().draft_checkpoint, false, options.draft_head);
+  expect_same(found.all, real.all);
+  EXPECT_LT(found.all.accepted, replayed(file, pair().draft_checkpoint, false).all.accepted);
 }
 
 /// The shipped drafter with one key changed, as a faulty converter would write it.

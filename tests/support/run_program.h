@@ -58,6 +58,24 @@ inline ProgramResult run_octet(
   return result;
 }
 
+/// Runs with files limited to so many blocks of 512 bytes: writing more fails as on a full disk.
+/// Tells errors alone.
+inline ProgramResult run_with_little_room(const std::vector<std::string>& arguments, int blocks) {
+  const TemporaryDirectory directory;
+  std::string command =
+      "trap '' XFSZ; ulimit -f " + std::to_string(blocks) + "; " + shell_quoted(OCTET_PROGRAM);
+  for (const std::string& argument : arguments) {
+    command += ' ' + shell_quoted(argument);
+  }
+  command = "sh -c " + shell_quoted(command + " 2>" + shell_quoted(directory.file("err")));
+  const int status =
+      std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe): tests have one thread
+  ProgramResult result;
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.err = read_text(directory.file("err"));
+  return result;
+}
+
 inline const std::string kPairTarget = OCTET_SOURCE_DIR "/models/bolt-tiny/bolt-tiny-q8_0.gguf";
 inline const std::string kPairDrafter =
     OCTET_SOURCE_DIR "/models/bolt-tiny/bolt-tiny-dflash-q8_0.gguf";

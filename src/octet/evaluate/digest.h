@@ -18,6 +18,9 @@ class Digest {
     }
     add(0xFF);
   }
+  /// Brings the high bits to where later units mix them in: without it two changes of the highest
+  /// bit cancel.
+  void fold() { value_ ^= value_ >> 32; }
   uint64_t value() const { return value_; }
 
  private:

@@ -43,7 +43,7 @@ std::vector<EvalRecord> records_of(int64_t prompt, std::vector<ConversationTurn>
     EvalRecord record;
     record.prompt = prompt;
     record.turn = static_cast<int>(std::ssize(records));
-    record.error = std::move(turn.error);
+    record.error = turn.error ? turn.error->what() : "";
     if (turn.reply) {
       ReplyReport& report = turn.reply->report;
       record.finish = report.finish;

@@ -30,6 +30,7 @@ uint64_t checksum(std::span<const std::byte> bytes) {
     uint64_t word = 0;
     std::memcpy(&word, bytes.data() + at, std::min(sizeof(word), bytes.size() - at));
     digest.add(word);
+    digest.fold();
   }
   return digest.value();
 }

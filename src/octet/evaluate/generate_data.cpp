@@ -1,8 +1,6 @@
 #include "octet/evaluate/generate_data.h"
 
 #include <algorithm>
-#include <optional>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -11,11 +9,11 @@
 
 #include "octet/base/check.h"
 #include "octet/base/error.h"
-#include "octet/base/mapped_file.h"
 #include "octet/base/philox.h"
+#include "octet/evaluate/data_outputs.h"
 #include "octet/evaluate/digest.h"
 #include "octet/evaluate/hold_conversation.h"
-#include "octet/formats/journal_file.h"
+#include "octet/models/run_text.h"
 
 namespace octet {
 namespace {
@@ -24,182 +22,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint32_t kThinkingPurpose = 0x7468696E;  // of draws: the mix of thinking
 
-std::string hex(uint64_t value) {
-  return fmt::format("{:016x}", value);
-}
-
-/// What is done already, as the JSON lines of an earlier run tell.
-struct Progress {
-  struct Conversation {
-    int64_t prompt = 0;
-    int64_t replies = 0;
-    uint64_t end = 0;  // of its lines, in bytes
-  };
-  std::vector<Conversation> conversations;
-};
-
-[[noreturn]] void other_settings(const std::string& path) {
-  throw Error(
-      ErrorKind::kMismatch,
-      fmt::format(
-          "{}: was begun with other prompts or settings; delete it, or go on with those",
-          JournalFile::partial_path(path)
-      )
-  );
-}
-
-bool holds(const Json& object, const char* name, const Json& value) {
-  const auto found = object.find(name);
-  return found != object.end() && *found == value;
-}
-
-/// Whole conversations from the start of `text`: their lines are intact, and they are those of
-/// `prompts` in order.
-Progress read_progress(
-    std::string_view text,
-    std::span<const int64_t> prompts,
-    const std::string& settings,
-    const std::string& path
-) {
-  Progress progress;
-  int64_t replies = 0;
-  size_t at = 0;
-  while (std::ssize(progress.conversations) < std::ssize(prompts)) {
-    const size_t end = text.find('\n', at);
-    if (end == std::string_view::npos) {
-      break;
-    }
-    const Json line = Json::parse(text.substr(at, end - at), nullptr, false);
-    if (!line.is_object() || !line.contains("last")) {
-      break;  // the run ended while it wrote
-    }
-    const int64_t expected = prompts[progress.conversations.size()];
-    if (!holds(line, "settings", settings) || !holds(line, "prompt", expected)) {
-      other_settings(path);
-    }
-    at = end + 1;
-    replies += line.contains("tokens") ? 1 : 0;
-    if (holds(line, "last", true)) {
-      progress.conversations.push_back({expected, std::exchange(replies, 0), at});
-    }
-  }
-  return progress;
-}
-
-void append(JournalFile& file, std::string_view text) {
-  file.append(std::as_bytes(std::span(text)));
-}
-
-/// The two files as they grow; both always hold the same conversations.
-class Outputs {
- public:
-  Outputs(const DataRequest& request, const FeatureHeader& header, std::span<const int64_t> prompts)
-      : request_(request), header_(header), lines_(request.output) {
-    Progress progress = read_progress(
-        read_whole_file(JournalFile::partial_path(request.output)),
-        prompts,
-        hex(header.settings_digest),
-        request.output
-    );
-    if (!request.feature_output.empty()) {
-      features_.emplace(request.feature_output);
-      resume_features(progress);
-    }
-    conversations_ = std::ssize(progress.conversations);
-    lines_.cut(conversations_ == 0 ? 0 : progress.conversations.back().end);
-    for (const Progress::Conversation& conversation : progress.conversations) {
-      replies_ += conversation.replies;
-    }
-  }
-
-  int64_t conversations() const { return conversations_; }
-  int64_t replies() const { return replies_; }
-
-  void add(const std::string& lines, std::span<const std::string> records, int64_t replies) {
-    replies_ += replies;
-    for (const std::string& record : records) {
-      append(*features_, record);
-    }
-    append(lines_, lines);
-    feature_records_ += std::ssize(records);
-  }
-
-  void sync() {
-    if (features_) {
-      features_->sync();
-    }
-    lines_.sync();
-  }
-
-  void finish() {
-    if (features_) {
-      append(*features_, encode_feature_end(feature_records_));
-      features_->finish();
-    }
-    lines_.finish();
-  }
-
- private:
-  /// Cuts the features, and `progress`, to the conversations that both files hold.
-  void resume_features(Progress& progress) {
-    const std::string partial = JournalFile::partial_path(request_.feature_output);
-    const std::string header = encode_feature_header(header_);
-    int64_t kept = 0;
-    if (features_->size() >= header.size() && !progress.conversations.empty()) {
-      const auto file = MappedFile::open(partial);
-      const FeatureFile found = FeatureFile::salvage(file->bytes(), partial);
-      if (!(found.header() == header_)) {
-        other_settings(request_.feature_output);
-      }
-      size_t whole = 0;
-      for (; whole < progress.conversations.size(); ++whole) {
-        const int64_t end = kept + progress.conversations[whole].replies;
-        if (end > std::ssize(found.records())) {
-          break;
-        }
-        kept = end;
-      }
-      progress.conversations.resize(whole);
-      features_->cut(found.end_of(kept - 1));
-    } else {
-      progress.conversations.clear();
-      features_->cut(0);
-      append(*features_, header);
-    }
-    feature_records_ = kept;
-  }
-
-  const DataRequest& request_;
-  const FeatureHeader& header_;
-  JournalFile lines_;
-  std::optional<JournalFile> features_;
-  int64_t conversations_ = 0;
-  int64_t replies_ = 0;
-  int64_t feature_records_ = 0;
-};
-
-/// The taps of all but the last token, from a pass over the whole text: rows do not depend on how
-/// the text came to be.
-std::vector<float> features_of(
-    TargetModel& target, KvType kv_type, std::span<const TokenId> text, std::span<const int> taps
-) {
-  const auto rows = std::ssize(text) - 1;
-  const auto cache = target.new_cache(rows, kv_type);
-  std::vector<float> features;
-  ForwardRows out;
-  for (int64_t begin = 0; begin < rows;) {
-    SequenceRows chunk;
-    chunk.cache = cache.get();
-    chunk.feature_rows = std::min(target.max_rows(), rows - begin);
-    chunk.tokens =
-        text.subspan(static_cast<size_t>(begin), static_cast<size_t>(chunk.feature_rows));
-    target.forward({&chunk, 1}, taps, out);
-    for (int64_t r = 0; r < out.features.rows; ++r) {
-      features.insert(features.end(), out.features.row(r), out.features.row(r) + out.features.cols);
-    }
-    begin += chunk.feature_rows;
-  }
-  return features;
+/// Names that are no UTF-8 are mended: they only tell people which prompt it was.
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 class DataMaker {
@@ -217,18 +42,14 @@ class DataMaker {
         tokenizer_(tokenizer),
         request_(request),
         prompts_(shard_prompts(std::ssize(request.prompts), request.shard, request.shards)),
-        header_(
-            {request.feature_type,
-             target.shape().hidden,
-             request.taps,
-             request.target_digest,
-             settings_digest(request),
-             request.sampling}
-        ),
-        outputs_(request, header_, prompts_) {}
+        plan_(plan()),
+        outputs_(plan_) {}
 
   DataResult run(FunctionRef<void(int64_t, int64_t)> on_batch) {
     result_.resumed_conversations = outputs_.conversations();
+    for (const FeatureRecord& reply : outputs_.without_features()) {
+      outputs_.add_features(record(reply));
+    }
     const auto count = std::ssize(prompts_);
     for (int64_t begin = outputs_.conversations(); begin < count; begin += request_.concurrency) {
       const int64_t end = std::min<int64_t>(count, begin + request_.concurrency);
@@ -243,6 +64,29 @@ class DataMaker {
   }
 
  private:
+  DataPlan plan() const {
+    DataPlan plan;
+    plan.lines_path = request_.output;
+    plan.features_path = request_.feature_output;
+    plan.replace = request_.replace;
+    plan.header = {
+        request_.feature_type,
+        target_.shape().hidden,
+        request_.taps,
+        request_.target_digest,
+        settings_digest(request_, engine_, template_),
+        request_.sampling};
+    plan.prompts = prompts_;
+    if (!prompts_.empty()) {
+      plan.beginning = dump(line_head(prompts_.front(), 0, plan.header));
+      plan.beginning.back() = ',';
+    }
+    plan.vocabulary = target_.shape().vocabulary;
+    plan.context_length = engine_.context_length();
+    plan.max_tokens = request_.max_tokens;
+    return plan;
+  }
+
   ConversationSettings settings_of(int64_t prompt) const {
     ConversationSettings settings;
     settings.sampling = request_.sampling;
@@ -284,34 +128,33 @@ class DataMaker {
     int64_t replies = 0;
     for (size_t turn = 0; turn < turns.size(); ++turn) {
       const ConversationTurn& said = turns[turn];
-      if (!said.reply) {
-        unanswered(prompt, said.error);
+      if (said.error) {
+        unanswered(prompt, *said.error);
       }
       lines += line(prompt, turn, said, turn + 1 == turns.size());
       replies += said.reply ? 1 : 0;
       result_.tokens += said.reply ? std::ssize(said.reply->result.tokens) : 0;
       if (said.reply && !request_.feature_output.empty()) {
-        records.push_back(record(prompt, turn, said));
+        records.push_back(record(reply_of(prompt, turn, said)));
       }
     }
     outputs_.add(lines, records, replies);
   }
 
-  void unanswered(int64_t prompt, const std::string& why) {
-    if (request_.unanswerable == BadLines::kRefuse) {
-      const SuitePrompt& asked = request_.prompts[static_cast<size_t>(prompt)];
-      throw Error(
-          ErrorKind::kInvalidArgument,
-          fmt::format("prompt {} ('{}') got no reply: {}", prompt + 1, asked.id, why)
-      );
+  /// A prompt that cannot be answered may be skipped; a run that fails may not.
+  void unanswered(int64_t prompt, Error why) {
+    const SuitePrompt& asked = request_.prompts[static_cast<size_t>(prompt)];
+    if (request_.unanswerable == BadLines::kRefuse || why.kind() != ErrorKind::kInvalidArgument) {
+      throw why.add_context(fmt::format("prompt {} ('{}') got no reply", prompt + 1, asked.id));
     }
-    result_.unanswered.push_back({prompt, why});
+    result_.unanswered.push_back({prompt, why.what()});
   }
 
-  std::string line(int64_t prompt, size_t turn, const ConversationTurn& said, bool last) const {
+  /// What a line says before it says whether it is the last of its conversation.
+  Json line_head(int64_t prompt, size_t turn, const FeatureHeader& header) const {
     const SuitePrompt& asked = request_.prompts[static_cast<size_t>(prompt)];
     const ConversationSettings settings = settings_of(prompt);
-    Json json = {
+    return {
         {"prompt", prompt},
         {"turn", turn},
         {"id", asked.id},
@@ -319,41 +162,61 @@ class DataMaker {
         {"thinking", settings.thinking},
         {"seed", settings.sampling.seed},
         {"temperature", settings.sampling.temperature},
-        {"settings", hex(header_.settings_digest)},
-        {"target", hex(header_.target_digest)},
-        {"last", last}};
-    if (said.reply) {
-      std::vector<TokenId> tokens = said.prompt;
-      const std::vector<TokenId>& reply = said.reply->result.tokens;
-      tokens.insert(tokens.end(), reply.begin(), reply.end());
-      json["finish"] = std::string(finish_reason_name(said.reply->report.finish));
-      json["prompt_tokens"] = said.prompt.size();
-      json["tokens"] = std::move(tokens);
-    } else {
-      json["error"] = said.error;
-    }
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+        {"settings", spell_digest(header.settings_digest)},
+        {"target", spell_digest(header.target_digest)}};
   }
 
-  std::string record(int64_t prompt, size_t turn, const ConversationTurn& said) {
-    const ConversationSettings settings = settings_of(prompt);
-    FeatureRecord record;
-    record.prompt = prompt;
-    record.turn = static_cast<int64_t>(turn);
-    record.thinking = settings.thinking;
-    record.seed = settings.sampling.seed;
-    record.prompt_tokens = std::ssize(said.prompt);
-    record.max_tokens =
-        std::min(settings.max_tokens, engine_.context_length() - record.prompt_tokens);
-    record.tokens = said.prompt;
+  std::string line(int64_t prompt, size_t turn, const ConversationTurn& said, bool last) const {
+    Json json = line_head(prompt, turn, plan_.header);
+    json["last"] = last;
+    if (said.reply) {
+      json["finish"] = std::string(finish_reason_name(said.reply->report.finish));
+      json["prompt_tokens"] = said.prompt.size();
+      json["tokens"] = text_of(said);
+    } else {
+      json["error"] = said.error->what();
+    }
+    return dump(json) + "\n";
+  }
+
+  static std::vector<TokenId> text_of(const ConversationTurn& said) {
+    std::vector<TokenId> tokens = said.prompt;
     const std::vector<TokenId>& reply = said.reply->result.tokens;
-    record.tokens.insert(record.tokens.end(), reply.begin(), reply.end());
-    const std::vector<float> features =
-        features_of(target_, engine_.options().kv_type, record.tokens, header_.taps);
-    const int64_t width = header_.width();
-    return encode_feature_record(
-        header_, record, {features.data(), std::ssize(features) / width, width, width}
+    tokens.insert(tokens.end(), reply.begin(), reply.end());
+    return tokens;
+  }
+
+  FeatureRecord reply_of(int64_t prompt, size_t turn, const ConversationTurn& said) const {
+    const ConversationSettings settings = settings_of(prompt);
+    FeatureRecord reply;
+    reply.prompt = prompt;
+    reply.turn = static_cast<int64_t>(turn);
+    reply.thinking = settings.thinking;
+    reply.seed = settings.sampling.seed;
+    reply.prompt_tokens = std::ssize(said.prompt);
+    reply.max_tokens = plan_.most_tokens(reply.prompt_tokens);
+    reply.tokens = text_of(said);
+    return reply;
+  }
+
+  /// The taps of all but the last token, from a pass over the whole text: rows do not depend on how
+  /// the text came to be.
+  std::string record(const FeatureRecord& reply) const {
+    const int64_t width = plan_.header.width();
+    const int64_t rows = std::ssize(reply.tokens) - 1;
+    std::vector<float> features;
+    features.reserve(static_cast<size_t>(rows * width));
+    run_text(
+        target_,
+        std::span(reply.tokens).first(static_cast<size_t>(rows)),
+        {.taps = plan_.header.taps, .kv_type = engine_.options().kv_type},
+        [&](const ForwardRows& out) {
+          for (int64_t r = 0; r < out.features.rows; ++r) {
+            features.insert(features.end(), out.features.row(r), out.features.row(r) + width);
+          }
+        }
     );
+    return encode_feature_record(plan_.header, reply, {features.data(), rows, width, width});
   }
 
   Engine& engine_;
@@ -362,8 +225,8 @@ class DataMaker {
   const std::shared_ptr<const Tokenizer>& tokenizer_;
   const DataRequest& request_;
   std::vector<int64_t> prompts_;
-  FeatureHeader header_;
-  Outputs outputs_;
+  DataPlan plan_;
+  DataOutputs outputs_;
   DataResult result_;
 };
 
@@ -392,11 +255,13 @@ bool wants_thinking(uint64_t seed, int64_t prompt, double share) {
   return unit_interval(philox_words(seed, prompt, kThinkingPurpose, 0)[0]) < share;
 }
 
-uint64_t settings_digest(const DataRequest& request) {
+uint64_t settings_digest(
+    const DataRequest& request, const Engine& engine, const ChatTemplate& chat_template
+) {
   Digest digest;
   digest.add(suite_digest(request.prompts));
   digest.add_text(fmt::format(
-      "{} {} {} {} {} {} {} {} {}/{}",
+      "{} {} {} {} {} {} {} {}",
       request.sampling.temperature,
       request.sampling.top_k,
       request.sampling.top_p,
@@ -404,10 +269,13 @@ uint64_t settings_digest(const DataRequest& request) {
       request.sampling.seed,
       request.thinking_share,
       request.max_tokens,
-      request.max_turns,
-      request.shard,
-      request.shards
+      request.max_turns
   ));
+  digest.add_text(
+      fmt::format("{} {}", kv_type_name(engine.options().kv_type), engine.context_length())
+  );
+  digest.add_text(request.arithmetic);
+  digest.add_text(chat_template.source());
   digest.add(request.target_digest);
   return digest.value();
 }

@@ -33,10 +33,13 @@ struct DataRequest {
   int concurrency = 1;  // conversations at a time
   int draft_max = 0;    // of the engine's drafter: changes the speed alone
   uint64_t target_digest = 0;
+  std::string
+      arithmetic;         // whose rounding it is: backend and activations, as settings_digest needs
   std::vector<int> taps;  // layers whose features are recorded
   FeatureType feature_type = FeatureType::kBF16;
   std::string output;                         // JSON lines
   std::string feature_output;                 // empty: no features
+  bool replace = false;                       // files that have these names
   BadLines unanswerable = BadLines::kRefuse;  // about prompts that do not fit the context
 };
 
@@ -57,12 +60,15 @@ struct DataResult {
 std::vector<int64_t> shard_prompts(int64_t prompts, int64_t shard, int64_t shards);
 /// Whether prompt i is to think.
 bool wants_thinking(uint64_t seed, int64_t prompt, double share);
-/// Tells settings apart: those that the texts depend on.
-uint64_t settings_digest(const DataRequest& request);
+/// Tells settings apart: those that the texts and their features depend on, so not the shard.
+uint64_t settings_digest(
+    const DataRequest& request, const Engine& engine, const ChatTemplate& chat_template
+);
 
 /// `engine` runs `target` and is idle and used by nobody else meanwhile; its parallel must be >=
 /// concurrency. Throws Error: kMismatch where an earlier run with other settings left its files,
-/// kInvalidArgument for a prompt that does not fit (unless they are skipped), kIo.
+/// kInvalidArgument for a prompt that does not fit (unless they are skipped) and for files that
+/// have the names already, kIo, and what ended a reply.
 DataResult generate_data(
     Engine& engine,
     TargetModel& target,

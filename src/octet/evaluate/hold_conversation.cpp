@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "octet/base/check.h"
-#include "octet/base/error.h"
 #include "octet/chat/reply_reader.h"
 
 namespace octet {
@@ -57,7 +56,7 @@ class Conversation {
       try {
         answer(said);
       } catch (const Error& error) {
-        said.error = error.what();
+        said.error = error;
         over_ = true;
       }
     }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "octet/base/error.h"
 #include "octet/chat/chat_template.h"
 #include "octet/engine/engine.h"
 #include "octet/evaluate/prompt_suite.h"
@@ -29,7 +30,7 @@ struct ConversationSettings {
 struct ConversationTurn {
   std::vector<TokenId> prompt;
   std::optional<ReplyFinished> reply;
-  std::string error;  // why there is no reply: then the conversation ends
+  std::optional<Error> error;  // why there is no reply: then the conversation ends
 };
 
 /// A tool call ends the conversation: nobody answers it.

@@ -143,6 +143,13 @@ void Metadata::set(std::string key, MetadataValue value) {
   entries_.insert_or_assign(std::move(key), std::move(value));
 }
 
+void Metadata::erase(std::string_view key) {
+  const auto entry = entries_.find(key);
+  if (entry != entries_.end()) {
+    entries_.erase(entry);
+  }
+}
+
 bool Metadata::contains(std::string_view key) const {
   return entries_.find(key) != entries_.end();
 }

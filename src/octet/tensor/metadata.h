@@ -47,6 +47,7 @@ using MetadataValue = std::variant<
 class Metadata {
  public:
   void set(std::string key, MetadataValue value);
+  void erase(std::string_view key);  // nothing where there is none
   bool contains(std::string_view key) const;
   const MetadataValue* find(std::string_view key) const;
   const std::map<std::string, MetadataValue, std::less<>>& entries() const { return entries_; }

@@ -1,8 +1,10 @@
 #include "octet/evaluate/generate_data.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,8 @@
 #include "octet/cli/reply.h"
 #include "octet/cli/terminal.h"
 #include "octet/evaluate/checkpoint_digest.h"
+#include "octet/evaluate/data_outputs.h"
+#include "octet/formats/journal_file.h"
 #include "octet/quantize/output_place.h"
 
 namespace octet::cli {
@@ -77,24 +81,63 @@ void report(
   }
 }
 
+/// Both files as they grow and when they are whole.
+std::vector<std::string> paths_of(const GenerateDataArguments& arguments) {
+  std::vector<std::string> paths;
+  for (const std::string& path : {arguments.output, arguments.feature_output}) {
+    if (!path.empty()) {
+      paths.insert(paths.end(), {path, JournalFile::partial_path(path)});
+    }
+  }
+  return paths;
+}
+
+/// No folder is written over, and nothing twice.
+void refuse_wrong_places(const GenerateDataArguments& arguments) {
+  std::error_code ignored;
+  std::set<std::filesystem::path> places;
+  for (const std::string& path : paths_of(arguments)) {
+    if (!places.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
+      throw Error(
+          ErrorKind::kInvalidArgument,
+          fmt::format("{}: -o and --features name the same file; name two", path)
+      );
+    }
+    if (std::filesystem::is_directory(path, ignored)) {
+      throw Error(ErrorKind::kInvalidArgument, fmt::format("{}: is a folder; name a file", path));
+    }
+  }
+}
+
+void prepare_outputs(const GenerateDataArguments& arguments) {
+  refuse_wrong_places(arguments);
+  std::vector<std::string> inputs = arguments.prompt_files;
+  inputs.insert(inputs.end(), {arguments.pair.model, arguments.pair.draft_model});
+  const auto prepare = [&](const std::string& path, ExistingOutput existing) {
+    prepare_output(inputs, path, 0, existing);
+    prepare_output(inputs, JournalFile::partial_path(path), 0, ExistingOutput::kReplace);
+  };
+  const ExistingOutput existing =
+      arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse;
+  prepare(arguments.output, existing);
+  if (!arguments.feature_output.empty()) {
+    const bool half = named_by_half(arguments.output, arguments.feature_output);
+    prepare(arguments.feature_output, half ? ExistingOutput::kReplace : existing);
+  }
+}
+
 }  // namespace
 
 int generate_data(const GenerateDataArguments& arguments) {
-  const ExistingOutput existing =
-      arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse;
-  std::vector<std::string> inputs = arguments.prompt_files;
-  inputs.push_back(arguments.pair.model);
-  prepare_output(inputs, arguments.output, 0, existing);
-  if (!arguments.feature_output.empty()) {
-    prepare_output(inputs, arguments.feature_output, 0, existing);
-  }
+  prepare_outputs(arguments);
   const BadLines bad = arguments.skip_bad_lines ? BadLines::kSkip : BadLines::kRefuse;
   PromptSuite suite;
   for (const std::string& path : arguments.prompt_files) {
     read_suite(path, arguments.limit, bad, suite);
   }
   PairNeeds needs;
-  needs.texts = arguments.concurrency;
+  // Features come from a pass of their own.
+  needs.texts = arguments.concurrency + (arguments.feature_output.empty() ? 0 : 1);
   Pair pair = load_pair(arguments.pair, std::move(needs));
   DataRequest request;
   request.prompts = suite.prompts;
@@ -107,8 +150,11 @@ int generate_data(const GenerateDataArguments& arguments) {
   request.concurrency = arguments.concurrency;
   request.draft_max = pair.drafter->max_drafts();
   request.target_digest = checkpoint_digest(*pair.target_checkpoint);
+  request.arithmetic =
+      fmt::format("{} {}", pair.ops->name(), activation_mode_name(arguments.pair.activation));
   request.output = arguments.output;
   request.feature_output = arguments.feature_output;
+  request.replace = arguments.force;
   request.feature_type = arguments.feature_type;
   request.unanswerable = bad;
   if (!arguments.feature_output.empty()) {
