@@ -57,6 +57,16 @@ std::vector<std::string> fused_with(const std::string& name) {
   return {name};
 }
 
+void Nvfp4Weights::for_pieces(
+    const LogicalTensor& tensor, FunctionRef<void(int64_t first, int64_t count)> piece
+) const {
+  for (int64_t first = 0; first < tensor.rows(); first += kPieceRows) {
+    const int64_t count = std::min(kPieceRows, tensor.rows() - first);
+    piece(first, count);
+    drop_first_rows(source_, tensor, first + count);
+  }
+}
+
 void Nvfp4Weights::write(
     const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink
 ) {
@@ -84,28 +94,38 @@ void Nvfp4Weights::copy(
 ) {
   if (tensor.dtype == DType::kNVFP4ModelOpt) {
     std::memcpy(scales.data(), tensor.block_scales.data(), scales.size());
-    sink(tensor.data, tensor.rows());
+    const size_t width = tensor.data.size() / static_cast<size_t>(tensor.rows());
+    for_pieces(tensor, [&](int64_t first, int64_t count) {
+      sink(
+          tensor.data.subspan(
+              static_cast<size_t>(first) * width, static_cast<size_t>(count) * width
+          ),
+          count
+      );
+    });
     return;
   }
   const auto row_bytes_in = static_cast<size_t>(row_bytes(DType::kNVFP4, tensor.cols()));
   const auto codes_width = static_cast<size_t>(tensor.cols() / 2);
   const auto scales_width = static_cast<size_t>(tensor.cols() / kGroup);
   std::vector<std::byte> codes(codes_width);
-  for (int64_t row = 0; row < tensor.rows(); ++row) {
-    const auto r = static_cast<size_t>(row);
-    const std::span<std::byte> row_scales(scales.data() + r * scales_width, scales_width);
-    nvfp4_row_to_modelopt(tensor.data.subspan(r * row_bytes_in, row_bytes_in), codes, row_scales);
-    if (std::find(row_scales.begin(), row_scales.end(), std::byte{0x7F}) != row_scales.end()) {
-      throw Error(
-          ErrorKind::kUnsupported,
-          fmt::format(
-              "tensor '{}' has a block scale of 0x7F, which is no number in ModelOpt's layout",
-              tensor.name
-          )
-      );
+  for_pieces(tensor, [&](int64_t first, int64_t count) {
+    for (int64_t row = first; row < first + count; ++row) {
+      const auto r = static_cast<size_t>(row);
+      const std::span<std::byte> row_scales(scales.data() + r * scales_width, scales_width);
+      nvfp4_row_to_modelopt(tensor.data.subspan(r * row_bytes_in, row_bytes_in), codes, row_scales);
+      if (std::find(row_scales.begin(), row_scales.end(), std::byte{0x7F}) != row_scales.end()) {
+        throw Error(
+            ErrorKind::kUnsupported,
+            fmt::format(
+                "tensor '{}' has a block scale of 0x7F, which is no number in ModelOpt's layout",
+                tensor.name
+            )
+        );
+      }
+      sink(codes, 1);
     }
-    sink(codes, 1);
-  }
+  });
 }
 
 float Nvfp4Weights::amax(const LogicalTensor& tensor) {
@@ -115,12 +135,14 @@ float Nvfp4Weights::amax(const LogicalTensor& tensor) {
   }
   const int64_t cols = tensor.cols();
   std::vector<float> largest(static_cast<size_t>(tensor.rows()));
-  pool_.for_ranges(tensor.rows(), 1, [&](int64_t begin, int64_t end) {
-    std::vector<float> values(static_cast<size_t>(cols));
-    for (int64_t row = begin; row < end; ++row) {
-      decode_rows(tensor, row, 1, values.data());
-      largest[static_cast<size_t>(row)] = largest_exported(values);
-    }
+  for_pieces(tensor, [&](int64_t first, int64_t count) {
+    pool_.for_ranges(count, 1, [&](int64_t begin, int64_t end) {
+      std::vector<float> values(static_cast<size_t>(cols));
+      for (int64_t row = first + begin; row < first + end; ++row) {
+        decode_rows(tensor, row, 1, values.data());
+        largest[static_cast<size_t>(row)] = largest_exported(values);
+      }
+    });
   });
   const float result = *std::max_element(largest.begin(), largest.end());
   amax_.emplace(tensor.name, result);
@@ -146,8 +168,7 @@ void Nvfp4Weights::round(
   const int64_t cols = tensor.cols();
   const float amax = shared_amax(tensor);
   std::vector<float> values(static_cast<size_t>(kPieceRows * cols));
-  for (int64_t first = 0; first < tensor.rows(); first += kPieceRows) {
-    const int64_t count = std::min(kPieceRows, tensor.rows() - first);
+  for_pieces(tensor, [&](int64_t first, int64_t count) {
     decode_rows(tensor, first, count, values.data());
     NVFP4ModelOptData data;
     try {
@@ -160,7 +181,7 @@ void Nvfp4Weights::round(
         data.block_scales.begin(), data.block_scales.end(), scales.begin() + first * (cols / kGroup)
     );
     sink(data.codes, count);
-  }
+  });
 }
 
 }  // namespace octet

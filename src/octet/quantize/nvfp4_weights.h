@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "octet/base/function_ref.h"
 #include "octet/base/thread_pool.h"
 #include "octet/quantize/checkpoint_plan.h"
 #include "octet/quantize/transcoder.h"
@@ -37,6 +38,10 @@ class Nvfp4Weights {
   void copy(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
   void round(const LogicalTensor& tensor, std::vector<std::byte>& scales, Transcoder::Sink sink);
   float amax(const LogicalTensor& tensor);
+  /// Calls `piece` for rows after rows and drops their pages behind it.
+  void for_pieces(
+      const LogicalTensor& tensor, FunctionRef<void(int64_t first, int64_t count)> piece
+  ) const;
 
   const Checkpoint& source_;
   const CheckpointPlan& plan_;

@@ -75,12 +75,16 @@ bool is_exact_copy(const LogicalTensor& tensor, DType dtype) {
          (dtype == DType::kF32 && (tensor.dtype == DType::kBF16 || tensor.dtype == DType::kF16));
 }
 
-void Transcoder::drop_rows(const LogicalTensor& tensor, int64_t first, int64_t count) const {
+void drop_first_rows(const Checkpoint& source, const LogicalTensor& tensor, int64_t rows) {
+  const auto first = [&](std::span<const std::byte> bytes) {
+    return bytes.first(
+        bytes.size() / static_cast<size_t>(tensor.rows()) * static_cast<size_t>(rows)
+    );
+  };
   LogicalTensor piece;
-  const auto width = static_cast<int64_t>(tensor.data.size()) / tensor.rows();
-  piece.data =
-      tensor.data.subspan(static_cast<size_t>(first * width), static_cast<size_t>(count * width));
-  source_.drop_pages(piece);
+  piece.data = first(tensor.data);
+  piece.block_scales = first(tensor.block_scales);
+  source.drop_pages(piece);
 }
 
 void Transcoder::for_pieces(
@@ -106,7 +110,7 @@ void Transcoder::for_pieces(
     });
     failure.rethrow(tensor.name);
     sink({piece.data(), static_cast<size_t>(count * row_bytes)}, count);
-    drop_rows(tensor, first, count);
+    drop_first_rows(source_, tensor, first + count);
   }
 }
 

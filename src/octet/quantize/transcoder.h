@@ -38,11 +38,14 @@ class Transcoder {
   using EncodeRows = FunctionRef<void(int64_t first, int64_t count, std::byte* out)>;
 
   void for_pieces(const LogicalTensor& tensor, int64_t row_bytes, EncodeRows encode, Sink sink);
-  void drop_rows(const LogicalTensor& tensor, int64_t first, int64_t count) const;
 
   const Checkpoint& source_;
   ThreadPool& pool_;
 };
+
+/// Gives back the file's pages of the first `rows` rows, which have been read. All of them, each
+/// time: reading a later row may map pages before it, and rows seldom begin where pages do.
+void drop_first_rows(const Checkpoint& source, const LogicalTensor& tensor, int64_t rows);
 
 /// Whether every value stays as it is: the same type, a wider float, or the other layout of NVFP4.
 bool is_exact_copy(const LogicalTensor& tensor, DType dtype);

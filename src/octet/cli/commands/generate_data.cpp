@@ -81,36 +81,25 @@ void report(
   }
 }
 
-/// Both files as they grow and when they are whole.
-std::vector<std::string> paths_of(const GenerateDataArguments& arguments) {
-  std::vector<std::string> paths;
-  for (const std::string& path : {arguments.output, arguments.feature_output}) {
-    if (!path.empty()) {
-      paths.insert(paths.end(), {path, JournalFile::partial_path(path)});
-    }
-  }
-  return paths;
-}
-
-/// No folder is written over, and nothing twice.
-void refuse_wrong_places(const GenerateDataArguments& arguments) {
+/// Neither of the two files, as they grow and when they are whole, is written over by the other.
+void refuse_one_place_twice(const GenerateDataArguments& arguments) {
   std::error_code ignored;
   std::set<std::filesystem::path> places;
-  for (const std::string& path : paths_of(arguments)) {
-    if (!places.insert(std::filesystem::weakly_canonical(path, ignored)).second) {
-      throw Error(
-          ErrorKind::kInvalidArgument,
-          fmt::format("{}: -o and --features name the same file; name two", path)
-      );
-    }
-    if (std::filesystem::is_directory(path, ignored)) {
-      throw Error(ErrorKind::kInvalidArgument, fmt::format("{}: is a folder; name a file", path));
+  for (const std::string& path : {arguments.output, arguments.feature_output}) {
+    for (const std::string& place : {path, JournalFile::partial_path(path)}) {
+      if (!path.empty() &&
+          !places.insert(std::filesystem::weakly_canonical(place, ignored)).second) {
+        throw Error(
+            ErrorKind::kInvalidArgument,
+            fmt::format("{}: -o and --features name the same file; name two", place)
+        );
+      }
     }
   }
 }
 
 void prepare_outputs(const GenerateDataArguments& arguments) {
-  refuse_wrong_places(arguments);
+  refuse_one_place_twice(arguments);
   std::vector<std::string> inputs = arguments.prompt_files;
   inputs.insert(inputs.end(), {arguments.pair.model, arguments.pair.draft_model});
   const auto prepare = [&](const std::string& path, ExistingOutput existing) {
