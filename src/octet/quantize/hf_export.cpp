@@ -216,6 +216,7 @@ class ShardWriter {
   void write(const std::string& path, const Shard& shard) {
     const std::vector<StoredTensor> tensors = stored_tensors(shard);
     std::vector<SafetensorsSpec> specs;
+    specs.reserve(tensors.size());
     for (const StoredTensor& stored : tensors) {
       specs.push_back(stored.spec);
     }
