@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/quantize/first_failure.h"
 #include "octet/tensor/encode.h"
 #include "octet/tensor/nvfp4_layouts.h"
 #include "octet/tensor/types/float_formats.h"
@@ -167,20 +168,31 @@ void Nvfp4Weights::round(
 ) {
   const int64_t cols = tensor.cols();
   const float amax = shared_amax(tensor);
-  std::vector<float> values(static_cast<size_t>(kPieceRows * cols));
+  std::vector<std::byte> codes;
   for_pieces(tensor, [&](int64_t first, int64_t count) {
-    decode_rows(tensor, first, count, values.data());
-    NVFP4ModelOptData data;
-    try {
-      data = encode_nvfp4_modelopt(values.data(), count, cols, {.amax = amax, .block_amax = {}});
-    } catch (Error& error) {
-      error.add_context("tensor '" + tensor.name + "'");
-      throw;
-    }
-    std::copy(
-        data.block_scales.begin(), data.block_scales.end(), scales.begin() + first * (cols / kGroup)
-    );
-    sink(data.codes, count);
+    codes.resize(static_cast<size_t>(count * (cols / 2)));
+    FirstFailure failure;
+    pool_.for_ranges(count, 1, [&](int64_t begin, int64_t end) {
+      std::vector<float> values(static_cast<size_t>(cols));
+      int64_t row = begin;
+      try {
+        for (; row < end; ++row) {
+          decode_rows(tensor, first + row, 1, values.data());
+          const NVFP4ModelOptData data =
+              encode_nvfp4_modelopt(values.data(), 1, cols, {.amax = amax, .block_amax = {}});
+          std::copy(data.codes.begin(), data.codes.end(), codes.begin() + row * (cols / 2));
+          std::copy(
+              data.block_scales.begin(),
+              data.block_scales.end(),
+              scales.begin() + (first + row) * (cols / kGroup)
+          );
+        }
+      } catch (const Error& error) {
+        failure.record(first + row, error);
+      }
+    });
+    failure.rethrow(tensor.name);
+    sink(codes, count);
   });
 }
 

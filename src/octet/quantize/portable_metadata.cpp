@@ -5,18 +5,22 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
 #include "octet/base/mapped_file.h"
 #include "octet/formats/json_value.h"
+#include "octet/quantize/transcoder.h"
 #include "octet/text/tokenizer_metadata.h"
 
 namespace octet {
 namespace {
 
 constexpr std::string_view kTokenizerPrefix = "tokenizer.ggml.";
+constexpr std::string_view kImportancePrefix = "quantize.imatrix.";
+constexpr const char* kAlgorithm = "general.quant_algo";
 constexpr const char* kTokenizerModel = "tokenizer.ggml.model";
 constexpr const char* kChatTemplate = "tokenizer.chat_template";
 
@@ -114,6 +118,33 @@ PortableMetadata gather_metadata(const Checkpoint& source, const Checkpoint* tok
     result.metadata.set("general.type", std::string("model"));
   }
   return result;
+}
+
+void describe_new_types(Metadata& metadata, const CheckpointPlan& plan) {
+  std::vector<std::string> idle;
+  for (const auto& [key, value] : metadata.entries()) {
+    if (key.starts_with(kImportancePrefix)) {
+      idle.push_back(key);
+    }
+  }
+  bool kept = false;
+  bool all_scaled = true;
+  for (const PlannedTensor& planned : plan) {
+    if (planned.dtype == DType::kNVFP4) {
+      const bool exact = is_exact_copy(*planned.source, planned.dtype);
+      kept = kept || exact;
+      all_scaled = all_scaled && exact && planned.source->input_scale.has_value();
+    }
+  }
+  const std::string* algorithm = metadata.find_string(kAlgorithm);
+  if (!kept) {
+    idle.emplace_back(kAlgorithm);
+  } else if (algorithm != nullptr && *algorithm == "NVFP4" && !all_scaled) {
+    metadata.set(kAlgorithm, std::string("MIXED_PRECISION"));
+  }
+  for (const std::string& key : idle) {
+    metadata.erase(key);
+  }
 }
 
 }  // namespace octet

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "octet/quantize/checkpoint_plan.h"
 #include "octet/tensor/checkpoint.h"
 #include "octet/tensor/metadata.h"
 
@@ -20,5 +21,12 @@ struct PortableMetadata {
 /// Hugging Face folders have not. Both must outlive the result. Throws Error(kNotFound) when there
 /// is no tokenizer at all, saying how to give one.
 PortableMetadata gather_metadata(const Checkpoint& source, const Checkpoint* tokenizer_source);
+
+/// Takes out what the source says of its own types and is not true of those of `plan`: by which
+/// importance they were rounded, and general.quant_algo where no NVFP4 weight goes along as it is.
+/// Where not every NVFP4 weight has the input scale that W4A4 needs, "NVFP4" becomes
+/// "MIXED_PRECISION": those that have one multiply as before. Folders name their algorithm
+/// themselves (hf_config_writer.h).
+void describe_new_types(Metadata& metadata, const CheckpointPlan& plan);
 
 }  // namespace octet

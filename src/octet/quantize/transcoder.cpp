@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/quantize/first_failure.h"
 #include "octet/tensor/encode.h"
 #include "octet/tensor/nvfp4_layouts.h"
 #include "octet/tensor/types/nvfp4_modelopt.h"
@@ -20,29 +19,6 @@ namespace {
 
 constexpr int64_t kPieceBytes = int64_t{4} << 20;  // of results and of source: bounds memory
 constexpr int64_t kPiecesAThread = 1;
-
-/// The first row at which a worker failed, so that the message does not depend on their number.
-class FirstFailure {
- public:
-  void record(int64_t row, const Error& error) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!error_ || row < row_) {
-      row_ = row;
-      error_ = error;
-    }
-  }
-  void rethrow(const std::string& name) {
-    if (error_) {
-      error_->add_context("tensor '" + name + "'");
-      throw Error(*error_);
-    }
-  }
-
- private:
-  std::mutex mutex_;
-  int64_t row_ = 0;
-  std::optional<Error> error_;
-};
 
 bool is_nvfp4(DType dtype) {
   return dtype == DType::kNVFP4 || dtype == DType::kNVFP4ModelOpt;

@@ -20,7 +20,6 @@
 #include "octet/quantize/output_place.h"
 #include "octet/quantize/portable_metadata.h"
 #include "octet/quantize/recipe.h"
-#include "octet/quantize/transcoder.h"
 
 namespace octet::cli {
 namespace {
@@ -149,13 +148,6 @@ std::vector<std::string> inputs_of(const QuantizeArguments& arguments) {
   return inputs;
 }
 
-/// NVFP4 of the source goes along as it is, input scales included.
-bool keeps_nvfp4(const CheckpointPlan& plan, bool modelopt) {
-  return !modelopt && std::any_of(plan.begin(), plan.end(), [](const PlannedTensor& planned) {
-    return planned.dtype == DType::kNVFP4 && is_exact_copy(*planned.source, DType::kNVFP4);
-  });
-}
-
 }  // namespace
 
 int quantize(const QuantizeArguments& arguments) {
@@ -179,9 +171,7 @@ int quantize(const QuantizeArguments& arguments) {
   PortableMetadata portable = gather_metadata(*source, tokenizer_source.get());
   portable.metadata.set("general.file_type", recipe.file_type);
   portable.metadata.set("general.quantization_version", uint32_t{2});
-  if (!keeps_nvfp4(plan, modelopt)) {
-    portable.metadata.erase("general.quant_algo");  // about weights that are others now
-  }
+  describe_new_types(portable.metadata, plan);
   AttachedImportance attached;
   if (!arguments.importance.empty()) {
     const ImportanceMatrix matrix = read_importance(arguments.importance);

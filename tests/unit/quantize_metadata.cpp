@@ -1,0 +1,66 @@
+// What a quantized file says of its types: what was true of the source's alone is gone.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "octet/quantize/portable_metadata.h"
+
+namespace octet::test {
+namespace {
+
+struct Weight {
+  DType from;
+  DType to;
+  bool input_scale = false;
+};
+
+/// general.quant_algo of a file of these weights whose source says `algorithm`; "" for none.
+std::string algorithm_of(const std::string& algorithm, const std::vector<Weight>& weights) {
+  std::vector<LogicalTensor> tensors(weights.size());
+  CheckpointPlan plan;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    tensors[i].dtype = weights[i].from;
+    if (weights[i].input_scale) {
+      tensors[i].input_scale = 0.5F;
+    }
+    plan.push_back({&tensors[i], weights[i].to, false, {}});
+  }
+  Metadata metadata;
+  metadata.set("general.quant_algo", algorithm);
+  describe_new_types(metadata, plan);
+  const std::string* found = metadata.find_string("general.quant_algo");
+  return found != nullptr ? *found : "";
+}
+
+constexpr DType kCodes = DType::kNVFP4;
+constexpr DType kFolderCodes = DType::kNVFP4ModelOpt;
+
+TEST(DescribeNewTypes, TheAlgorithmStaysWithTheWeightsItIsAbout) {
+  const Weight scaled = {kFolderCodes, kCodes, true};
+  const Weight unscaled = {kCodes, kCodes, false};
+  const Weight fresh = {DType::kBF16, kCodes, false};
+  const Weight other = {kFolderCodes, DType::kQ8_0, true};
+  EXPECT_EQ(algorithm_of("NVFP4", {scaled, scaled, other}), "NVFP4");
+  EXPECT_EQ(algorithm_of("NVFP4", {scaled, fresh}), "MIXED_PRECISION");
+  EXPECT_EQ(algorithm_of("NVFP4", {scaled, unscaled}), "MIXED_PRECISION");
+  EXPECT_EQ(algorithm_of("W4A16_NVFP4", {scaled, fresh}), "W4A16_NVFP4");
+  EXPECT_EQ(algorithm_of("NVFP4", {other, other}), "");
+  EXPECT_EQ(algorithm_of("NVFP4", {fresh, other}), "");
+  EXPECT_EQ(algorithm_of("NVFP4", {{DType::kBF16, kFolderCodes, false}}), "");
+}
+
+TEST(DescribeNewTypes, ImportanceOfTheSourceIsForgotten) {
+  Metadata metadata;
+  metadata.set("quantize.imatrix.file", std::string("old"));
+  metadata.set("quantize.imatrix.chunks_count", uint32_t{7});
+  metadata.set("general.name", std::string("x"));
+  describe_new_types(metadata, {});
+  EXPECT_EQ(metadata.entries().size(), 1U);
+  EXPECT_TRUE(metadata.contains("general.name"));
+}
+
+}  // namespace
+}  // namespace octet::test
