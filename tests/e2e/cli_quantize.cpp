@@ -763,6 +763,20 @@ TEST(Quantize, CalibrationSaysWhatItLacks) {
   expect_refusal(
       {out + ".gguf", "--type", "NVFP4", "--gptq", "--calibrate", text}, "octet convert"
   );
+  expect_refusal(
+      {out,
+       "--type",
+       "NVFP4",
+       "--activation",
+       "w4a4",
+       "--exclude",
+       "*",
+       "--calibrate",
+       text,
+       "--target",
+       kPairTarget},
+      "nothing to calibrate"
+  );
   for (const char* flag : {"--chunk", "--chunks", "--isa"}) {
     expect_refusal({out, "--type", "NVFP4", flag, "2"}, "there is none");
   }

@@ -154,6 +154,7 @@ CalibratedWeights calibrate_plan(
     CheckpointPlan& plan,
     ThreadPool& pool
 ) {
+  refuse_idle_calibration(plan, arguments.gptq);
   const auto running = as_it_will_multiply(*source, arguments.w4a4);
   CalibratedWeights weights = source->architecture() == "dflash"
                                   ? calibrate_drafter(arguments, running, plan, pool)

@@ -54,17 +54,6 @@ class Calibration {
         parts_[layer_of(planned.source->name)].push_back(&planned);
       }
     }
-    if (parts_.empty() && (request.gptq || rounded_before_.empty())) {
-      throw Error(
-          ErrorKind::kInvalidArgument,
-          fmt::format(
-              "{}: no weight is left to be {}",
-              request.source.path,
-              request.gptq ? "rounded: those that become NVFP4 are NVFP4 already; leave out --gptq"
-                           : "calibrated: none becomes NVFP4"
-          )
-      );
-    }
   }
 
   CalibratedWeights run() {
@@ -276,7 +265,22 @@ class Calibration {
 
 }  // namespace
 
+void refuse_idle_calibration(const CheckpointPlan& plan, bool gptq) {
+  const bool some = std::any_of(plan.begin(), plan.end(), [&](const PlannedTensor& planned) {
+    return planned.dtype == DType::kNVFP4ModelOpt && !(gptq && is_nvfp4(planned.source->dtype));
+  });
+  if (!some) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        gptq ? "no weight is left to be rounded: those that become NVFP4 are NVFP4 already; leave "
+               "out --gptq"
+             : "no weight becomes NVFP4, so there is nothing to calibrate"
+    );
+  }
+}
+
 CalibratedWeights calibrate_nvfp4(CheckpointPlan& plan, const CalibrationRequest& request) {
+  refuse_idle_calibration(plan, request.gptq);
   return Calibration(plan, request).run();
 }
 

@@ -45,9 +45,13 @@ struct CalibratedWeights {
   std::vector<std::string> indefinite;  // their Hessians could not be inverted: rounded plainly
 };
 
+/// Throws Error(kInvalidArgument) when `plan` has nothing to round (gptq), or nothing to calibrate
+/// at all: known before a model is loaded.
+void refuse_idle_calibration(const CheckpointPlan& plan, bool gptq);
+
 /// Every weight that `plan` turns into NVFP4 gets an input scale or rounded values, as asked for;
-/// the plan then points to those. Weights that are NVFP4 already keep their values. Throws
-/// Error(kInvalidArgument) when there is nothing to round, or nothing to calibrate at all.
+/// the plan then points to those. Weights that are NVFP4 already keep their values. Throws as
+/// refuse_idle_calibration() does.
 CalibratedWeights calibrate_nvfp4(CheckpointPlan& plan, const CalibrationRequest& request);
 
 }  // namespace octet
