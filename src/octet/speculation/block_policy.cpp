@@ -249,27 +249,37 @@ int BlockPolicy::next_drafts() {
     forced_ = unknown;
     return unknown == 0 ? 0 : max_drafts_;
   }
-  const double plain_ms = costs_.forward_ms(1);
   if (!drafting_) {
-    const bool cheaper = kReturn * ms_per_token() < plain_ms;
-    cheaper_steps_ = cheaper ? cheaper_steps_ + 1 : 0;
-    if (cheaper && (!suspicious() || cheaper_steps_ >= kSuspiciousSteps)) {
-      begin();  // costs have turned out to be others
-    }
+    begin_if_cheaper();
   }
-  if (!drafting_) {
-    if (std::exchange(check_cost_, false)) {
-      forced_ = max_drafts_;
-      return max_drafts_;
-    }
-    if (--until_probe_ > 0) {
-      return 0;
-    }
-    ++looks_;
-    until_probe_ = probe_distance();
-    looking_ = true;
+  return drafting_ ? next_of_drafting() : next_of_plain();
+}
+
+/// Costs have turned out to be others.
+void BlockPolicy::begin_if_cheaper() {
+  const bool cheaper = kReturn * ms_per_token() < costs_.forward_ms(1);
+  cheaper_steps_ = cheaper ? cheaper_steps_ + 1 : 0;
+  if (cheaper && (!suspicious() || cheaper_steps_ >= kSuspiciousSteps)) {
+    begin();
+  }
+}
+
+int BlockPolicy::next_of_plain() {
+  if (std::exchange(check_cost_, false)) {
+    forced_ = max_drafts_;
     return max_drafts_;
   }
+  if (--until_probe_ > 0) {
+    return 0;
+  }
+  ++looks_;
+  until_probe_ = probe_distance();
+  looking_ = true;
+  return max_drafts_;
+}
+
+int BlockPolicy::next_of_drafting() {
+  const double plain_ms = costs_.forward_ms(1);
   if (ms_per_token() > kPatience * plain_ms) {
     if (costs_.forward_age(1) <= kFreshPasses) {
       drafting_ = false;

@@ -116,6 +116,9 @@ class BlockPolicy {
   int best_length(int drafted, std::span<const float> confidence) const;
   bool suspicious() const;
   void begin();
+  void begin_if_cheaper();
+  int next_of_plain();
+  int next_of_drafting();
   void pay(double tokens, int rows);
   void judge_look(int right);
   void end_run();

@@ -116,9 +116,9 @@ bool is_complete(const ContextCosts& costs, size_t rows) {
 
 /// The array of that name; an empty one where there is none.
 const JsonArray& array_in(const JsonValue& object, std::string_view name) {
-  static const JsonArray kNone;
+  static const JsonArray none;
   const JsonArray* array = object.find_array(name);
-  return array != nullptr ? *array : kNone;
+  return array != nullptr ? *array : none;
 }
 
 CycleCosts read_costs(const std::string& path) {
@@ -320,11 +320,13 @@ int eval_plan(const EvalPlanArguments& arguments) {
   const AcceptanceProfile profile = profile_of(arguments, costs.most_drafts());
   std::vector<int64_t> contexts = arguments.contexts;
   if (contexts.empty()) {
+    contexts.reserve(costs.contexts.size());
     for (const ContextCosts& measured : costs.contexts) {
       contexts.push_back(measured.context);
     }
   }
   std::vector<PlannedPlace> places;
+  places.reserve(contexts.size() * arguments.conversations.size());
   for (const int64_t context : contexts) {
     for (const int conversations : arguments.conversations) {
       const PlanPlace place{context, conversations};
@@ -332,6 +334,7 @@ int eval_plan(const EvalPlanArguments& arguments) {
     }
   }
   std::vector<PlannedWorkload> planned;
+  planned.reserve(workloads.size());
   for (const NamedWorkload& workload : workloads) {
     planned.push_back(plan_workload(costs, profile, workload.workload));
   }
