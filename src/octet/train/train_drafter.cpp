@@ -184,7 +184,7 @@ int train_drafter(const DrafterArguments& arguments) {
   DrafterTask task(
       DrafterNetwork(config, target.embedding, scale, loop.precision),
       std::move(beginning.parameters),
-      {target.head, target.model->final_softcap(), loop.precision},
+      {target.head, config.final_softcap.value_or(target.model->final_softcap()), loop.precision},
       *target.model,
       texts.texts,
       settings

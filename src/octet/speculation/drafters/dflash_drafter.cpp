@@ -76,7 +76,7 @@ void inject_pending(DraftModel& model, DFlashState& state) {
 }  // namespace
 
 DFlashDrafter::DFlashDrafter(std::unique_ptr<DraftModel> model, float softcap)
-    : model_(std::move(model)), softcap_(softcap) {}
+    : model_(std::move(model)), softcap_(model_->shape().final_softcap.value_or(softcap)) {}
 
 int DFlashDrafter::max_drafts() const {
   return std::min(model_->shape().block - 1, kMaxDrafts);

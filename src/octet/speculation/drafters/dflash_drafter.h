@@ -16,8 +16,8 @@ namespace octet {
 
 class DFlashDrafter : public Drafter {
  public:
-  /// softcap: the drafter's own or the target's; the draft logits get it where probabilities
-  /// matter. 0: none.
+  /// softcap: of the target; the draft logits get it where probabilities matter, unless the
+  /// drafter's file states one. 0: none.
   DFlashDrafter(std::unique_ptr<DraftModel> model, float softcap);
 
   std::string_view name() const override { return "dflash"; }

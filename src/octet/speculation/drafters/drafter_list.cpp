@@ -21,8 +21,7 @@ std::unique_ptr<Drafter> make_none(const TargetModel& /*target*/, DrafterInputs 
 }
 
 std::unique_ptr<Drafter> make_dflash(const TargetModel& target, DrafterInputs inputs) {
-  const float softcap = inputs.draft_model->shape().final_softcap.value_or(target.final_softcap());
-  return std::make_unique<DFlashDrafter>(std::move(inputs.draft_model), softcap);
+  return std::make_unique<DFlashDrafter>(std::move(inputs.draft_model), target.final_softcap());
 }
 
 template <Script kScript>
