@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
+#include <filesystem>
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <sys/wait.h>
 #include <utility>
 #include <vector>
 
@@ -143,6 +146,28 @@ INSTANTIATE_TEST_SUITE_P(
     ),
     name_of
 );
+
+/// The exit code of octet with its streams where a shell puts them.
+int exit_code_of(const std::string& arguments_and_streams) {
+  const std::string command = shell_quoted(OCTET_PROGRAM) + " " + arguments_and_streams;
+  const int status =
+      std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe): tests have one thread
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST(Output, WithoutRoomForItIsNoSuccess) {
+  if (!std::filesystem::exists("/dev/full")) {
+    GTEST_SKIP() << "there is no /dev/full";
+  }
+  const TemporaryDirectory directory;
+  for (const std::string arguments : {"--help", "inspect"}) {
+    const std::string model = arguments == "inspect" ? " " + shell_quoted(kPairDrafter) : "";
+    const std::string errors = directory.file("errors");
+    EXPECT_EQ(exit_code_of(arguments + model + " >/dev/full 2>" + shell_quoted(errors)), 2);
+    EXPECT_THAT(read_text(errors), HasSubstr("No space left on device")) << arguments;
+  }
+  EXPECT_EQ(exit_code_of("inspect no/such.gguf >/dev/null 2>/dev/full"), 2);
+}
 
 TEST(Pairing, DrafterWithAnotherTokenizerIsRefused) {
   const TemporaryDirectory directory;

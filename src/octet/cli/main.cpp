@@ -1,10 +1,11 @@
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
+#include <variant>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "octet/base/error.h"
 #include "octet/cli/arguments.h"
@@ -37,17 +38,34 @@ struct Dispatch {
   int operator()(const ServeArguments& arguments) const { return serve(arguments); }
 };
 
+/// Where even this cannot be written there is nobody left to tell, only the exit code.
+void tell(const char* cause, const char* what) noexcept {
+  std::fprintf(stderr, "octet: %s%s\n", cause, what);
+}
+
+/// Output that was accepted may still be waiting in a buffer for a place that has no room.
+int finish(int exit_code) {
+  if (std::fflush(stdout) != 0) {
+    tell("the output could not be written: ", std::generic_category().message(errno).c_str());
+    return kExitInput;
+  }
+  return exit_code;
+}
+
 int guarded_main(const std::vector<std::string>& arguments) {
   try {
-    return std::visit(Dispatch{}, parse_arguments(arguments));
+    return finish(std::visit(Dispatch{}, parse_arguments(arguments)));
   } catch (const Error& error) {
-    fmt::print(stderr, "octet: {}\n", error.what());
+    tell("", error.what());
     return kExitInput;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "octet: out of memory; try a smaller context (-c) or a smaller model\n");
+    tell("", "out of memory; try a smaller context (-c) or a smaller model");
+    return kExitInput;
+  } catch (const std::system_error& error) {  // printing throws it where there is no room
+    tell("the system refused: ", error.what());
     return kExitInput;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "octet: this is a bug of octet, please report it: {}\n", error.what());
+    tell("this is a bug of octet, please report it: ", error.what());
     return kExitBug;
   }
 }
