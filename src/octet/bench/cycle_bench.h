@@ -36,7 +36,7 @@ struct CycleRow {
   std::string name;                 // "C_t", "C_v(4)", "C_d", "inject(4)", "prefill", "first token"
   int64_t context = 0;              // positions before the rows
   int64_t rows = 0;                 // rows of the pass
-  std::vector<double> ms;           // by round
+  std::vector<double> ms;           // by round; of passes of less than 10 ms the median of many
   std::vector<double> floor_ratio;  // by round: ms over the floor with that round's limits
   int64_t floor_bytes = 0;
   int64_t int8_operations = 0;
