@@ -81,43 +81,120 @@ EngineRequest engine_request(GenerateRequest generate) {
   return request;
 }
 
-GenerateRequest random_request(RandomNumbers& random) {
-  GenerateRequest request = request_for(conversation(
-      static_cast<size_t>(random.integer(0, 1)),
-      static_cast<size_t>(random.integer(0, 5)),
-      random.integer(0, 2) == 0
-  ));
-  request.max_tokens = random.integer(1, 60);
-  request.draft_max = static_cast<int>(random.integer(0, 7));
-  request.adapt_drafts = random.integer(0, 1) == 0;
-  SamplingParams& sampling = request.sampling;
+/// A request with what the engine adds to it.
+struct Wanted {
+  GenerateRequest generate;
+  std::optional<int64_t> thinking_budget;
+  std::vector<TokenId> thinking_close;
+  std::shared_ptr<const Grammar> grammar;
+
+  std::unique_ptr<TokenConstraint> constraint() const {
+    return grammar != nullptr ? std::make_unique<GrammarConstraint>(grammar) : nullptr;
+  }
+  EngineRequest engine_request() const {
+    EngineRequest request;
+    request.generate = generate;
+    request.thinking_budget = thinking_budget;
+    request.thinking_close = thinking_close;
+    request.constraint = constraint();
+    return request;
+  }
+};
+
+std::shared_ptr<const Grammar> random_grammar(RandomNumbers& random, ThoughtStart thought) {
+  static GrammarCompiler compiler(pair().tokenizer);
+  switch (random.integer(0, 2)) {
+    case 0:
+      return compiler.json_object(thought);
+    case 1:
+      return compiler.choice(
+          std::vector<std::string>{"Helsinki is it.", "Helsinki", "I do not know, sorry."}, thought
+      );
+    default:
+      return compiler.regex("[A-Z][a-z ,]{3,60}\\.", thought);
+  }
+}
+
+SamplingParams random_sampling(RandomNumbers& random) {
+  SamplingParams sampling;
   sampling.seed = random.bits();
   if (random.integer(0, 1) == 0) {
     sampling.temperature = static_cast<float>(0.3 + random.uniform());
     sampling.top_k = random.integer(0, 40);
     sampling.top_p = static_cast<float>(1.0 - 0.3 * random.uniform());
+    sampling.min_p = random.integer(0, 1) == 0 ? 0.05F : 0.0F;
   }
   if (random.integer(0, 2) == 0) {
     sampling.repetition_penalty = 1.2F;
     sampling.presence_penalty = 0.3F;
   }
   if (random.integer(0, 2) == 0) {
-    request.stop_strings = {"e t", "."};
+    sampling.frequency_penalty = 0.4F;
+    sampling.penalty_last_n = random.integer(0, 12);
   }
-  return request;
+  for (int64_t i = random.integer(0, 3); i > 0; --i) {
+    sampling.logit_bias.push_back(
+        {static_cast<TokenId>(random.integer(260, 900)),
+         static_cast<float>(6.0 * random.uniform() - 3.0)}
+    );
+  }
+  return sampling;
+}
+
+Wanted random_request(RandomNumbers& random) {
+  const bool thinking = random.integer(0, 2) == 0;
+  Wanted wanted;
+  GenerateRequest& request = wanted.generate;
+  request = request_for(conversation(
+      static_cast<size_t>(random.integer(0, 1)), static_cast<size_t>(random.integer(0, 5)), thinking
+  ));
+  request.max_tokens = random.integer(1, 60);
+  request.draft_max = static_cast<int>(random.integer(0, 7));
+  request.adapt_drafts = random.integer(0, 1) == 0;
+  request.sampling = random_sampling(random);
+  request.scores = random.integer(0, 3) == 0 ? random.integer(0, 4) : -1;
+  if (random.integer(0, 2) == 0) {
+    request.stop_strings = {"e t", "."};
+    request.stop_in_speech = random.integer(0, 1) == 0;
+  }
+  if (thinking && random.integer(0, 1) == 0) {
+    wanted.thinking_budget = random.integer(0, 12);
+    wanted.thinking_close = pair().encode("\nEnough.\n<channel|>");
+  }
+  if (random.integer(0, 3) == 0) {
+    wanted.grammar =
+        random_grammar(random, thinking ? ThoughtStart::kMayOpen : ThoughtStart::kNone);
+  } else if (random.integer(0, 3) == 0) {
+    request.min_tokens = random.integer(1, request.max_tokens);
+  }
+  if (wanted.grammar == nullptr && random.integer(0, 3) == 0) {
+    request.stop_tokens = {pair().tokenizer->stop_ids()[0], pair().encode(" the")[0]};
+  }
+  return wanted;
 }
 
 /// What the target alone writes.
-GenerateResult plain_reply(GenerateRequest request) {
+GenerateResult plain_reply(const Wanted& wanted) {
   NoDrafter none;
   Generator generator(*pair().target, none, *pair().tokenizer, {kContext});
+  ThinkingBudget thinking(
+      *pair().tokenizer, {wanted.thinking_budget, wanted.thinking_close}, wanted.constraint()
+  );
+  thinking.start(wanted.generate.prompt);
+  GenerateRequest request = wanted.generate;
   request.draft_max = 0;
+  request.constraint = &thinking;
   return generator.generate(request);
+}
+
+GenerateResult plain_reply(const GenerateRequest& request) {
+  return plain_reply(Wanted{request, std::nullopt, {}, nullptr});
 }
 
 struct Outcome {
   ReplyFinished finished;
   std::vector<TokenId> tokens;  // as they came
+  std::vector<int64_t> scored;  // of each: likeliest tokens that came with it; -1: no scores
   std::string text;
 };
 
@@ -128,6 +205,7 @@ Outcome outcome_of(ReplyStream& stream) {
     if (auto* tokens = std::get_if<ReplyTokens>(&event)) {
       for (const EmittedToken& token : tokens->tokens) {
         outcome.tokens.push_back(token.token);
+        outcome.scored.push_back(token.scores ? std::ssize(token.scores->best) : -1);
         outcome.text += token.text;
       }
     } else if (auto* failed = std::get_if<ReplyFailed>(&event)) {
@@ -168,7 +246,7 @@ TEST(EngineLaws, CompanyWarmthAndDraftsChangeNothing) {
   for (uint64_t seed = 0; seed < 3; ++seed) {
     SCOPED_TRACE(seed);
     RandomNumbers random(seed);
-    std::vector<GenerateRequest> requests;
+    std::vector<Wanted> requests;
     std::vector<GenerateResult> plain;
     for (int i = 0; i < 16; ++i) {
       requests.push_back(random_request(random));
@@ -179,13 +257,18 @@ TEST(EngineLaws, CompanyWarmthAndDraftsChangeNothing) {
     Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options);
     for (int round = 0; round < 2; ++round) {
       std::vector<std::shared_ptr<ReplyStream>> streams;
-      for (const GenerateRequest& request : requests) {
-        streams.push_back(engine.submit(engine_request(request)));
+      for (const Wanted& request : requests) {
+        streams.push_back(engine.submit(request.engine_request()));
         ASSERT_NE(streams.back(), nullptr);
       }
       for (size_t i = 0; i < streams.size(); ++i) {
         SCOPED_TRACE(fmt::format("round {}, request {}", round, i));
-        expect_same(outcome_of(*streams[i]), plain[i]);
+        const Outcome outcome = outcome_of(*streams[i]);
+        expect_same(outcome, plain[i]);
+        EXPECT_EQ(
+            std::ranges::count(outcome.scored, requests[i].generate.scores),
+            std::ssize(outcome.scored)
+        );
       }
     }
     wait_until_idle(engine);
@@ -196,7 +279,7 @@ TEST(EngineLaws, CancelsLeaveTheOthersAlone) {
   RandomNumbers random(7);
   Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(6));
   for (int round = 0; round < 3; ++round) {
-    std::vector<GenerateRequest> requests;
+    std::vector<Wanted> requests;
     std::vector<GenerateResult> plain_replies;  // before: the models are the engine's while it runs
     std::vector<std::shared_ptr<ReplyStream>> streams;
     std::vector<bool> doomed;
@@ -205,8 +288,8 @@ TEST(EngineLaws, CancelsLeaveTheOthersAlone) {
       plain_replies.push_back(plain_reply(requests.back()));
       doomed.push_back(random.integer(0, 1) == 0);
     }
-    for (const GenerateRequest& request : requests) {
-      streams.push_back(engine.submit(engine_request(request)));
+    for (const Wanted& request : requests) {
+      streams.push_back(engine.submit(request.engine_request()));
     }
     for (size_t i = 0; i < streams.size(); ++i) {
       if (doomed[i]) {
@@ -315,7 +398,7 @@ TEST(EngineLaws, AConstraintThatGivesUpEndsItsOwnReplyAlone) {
   Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(6));
   for (const int draft_max : {0, 7}) {
     SCOPED_TRACE(draft_max);
-    std::vector<GenerateRequest> requests;
+    std::vector<Wanted> requests;
     std::vector<GenerateResult> plain;
     for (int i = 0; i < 4; ++i) {
       requests.push_back(random_request(random));
@@ -329,8 +412,8 @@ TEST(EngineLaws, AConstraintThatGivesUpEndsItsOwnReplyAlone) {
     doomed.constraint = std::make_unique<GrammarConstraint>(hopeless);
     const auto failing = engine.submit(std::move(doomed));
     std::vector<std::shared_ptr<ReplyStream>> streams;
-    for (const GenerateRequest& request : requests) {
-      streams.push_back(engine.submit(engine_request(request)));
+    for (const Wanted& request : requests) {
+      streams.push_back(engine.submit(request.engine_request()));
     }
     const auto [tokens, message] = failure_of(*failing);
     EXPECT_NE(message.find("ambiguous"), std::string::npos) << message;
@@ -559,7 +642,7 @@ TEST(Engine, DeadlinesEndReplies) {
   endless.max_tokens = 700;
   endless.stop_tokens = std::vector<TokenId>{};
   EngineRequest limited = engine_request(endless);
-  limited.deadline_ms = 60.0;
+  limited.deadline_ms = limited.speech_deadline_ms = 60.0;
   const auto first = engine.submit(std::move(limited));
   EngineRequest impatient = engine_request(endless);
   impatient.first_token_deadline_ms = 1.0;  // it waits for the one before

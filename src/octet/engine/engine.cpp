@@ -1,7 +1,6 @@
 #include "octet/engine/engine.h"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <list>
 #include <mutex>
@@ -13,43 +12,16 @@
 
 #include "octet/base/check.h"
 #include "octet/base/error.h"
+#include "octet/engine/job.h"
 #include "octet/engine/reply_run.h"
 #include "octet/engine/slot_pool.h"
-#include "octet/engine/thinking_budget.h"
 #include "octet/speculation/company_policy.h"
 
 namespace octet {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double ms_between(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double, std::milli>(to - from).count();
-}
-
-/// A request from submit to its last event.
-struct Job {
-  EngineRequest request;
-  std::shared_ptr<ReplyStream> stream;
-  Clock::time_point submitted = Clock::now();
-
-  // While it runs:
-  Slot* slot = nullptr;
-  std::unique_ptr<ThinkingBudget> thinking;
-  std::unique_ptr<ReplyRun> run;
-  Clock::time_point last_tokens;
-  ReplyReport report;
-
-  bool decoding() const { return run->sequence().unprocessed() == 1; }
-  double age_ms(Clock::time_point now) const { return ms_between(submitted, now); }
-  /// Its time is over.
-  bool late(Clock::time_point now) const {
-    const bool silent = report.first_token_ms == 0.0;
-    return (request.deadline_ms > 0.0 && age_ms(now) > request.deadline_ms) ||
-           (silent && request.first_token_deadline_ms > 0.0 &&
-            age_ms(now) > request.first_token_deadline_ms);
-  }
-};
+/// Of one step, the weight in what steps took of late.
+constexpr double kStepWeight = 0.2;
 
 int64_t slots_of(const EngineOptions& options) {
   return options.slots > 0 ? std::max<int64_t>(options.slots, options.parallel)
@@ -92,7 +64,8 @@ class Engine::Worker {
   bool worth_waiting(const Job& job) const;
   bool fits(const Job& job) const;
   int64_t positions(const Job& job) const;
-  int64_t most_bytes(const Job& job) const;
+  int64_t most_bytes(const Job& job) const { return pool_.bytes_at(positions(job)); }
+  bool room_to_wait() const;
   void start(Job& job, SlotPool::Lease lease);
   void finish(Job& job, FinishReason reason);
   void fail(Job& job, const Error& error);
@@ -103,8 +76,11 @@ class Engine::Worker {
   std::vector<Job*> plan();
   void plan_drafts(const std::vector<Job*>& decoding, int64_t prompt_rows);
   void step(const std::vector<Job*>& batch);
+  void end_late_thoughts(const std::vector<Job*>& batch);
+  void make_room(const std::vector<Job*>& batch);
   void publish(Job& job, const SequenceStep& step, const StepTimes& times);
-  void observe(const StepReport& report);
+  void observe(const std::vector<Job*>& batch, const StepReport& report);
+  void tell(const std::vector<Job*>& batch, const StepReport& report);
   void update_status();
   EngineStatus costs() const;
 
@@ -120,7 +96,7 @@ class Engine::Worker {
   CompanyPolicy company_;
   bool planned_ = false;  // company_ decides about every draft of the step
   bool drafted_ = false;
-  int64_t bytes_of_context_ = 0;  // of one text that fills the context
+  double step_ms_ = 0.0;  // what steps with words took of late, slow ones above all
 
   Jobs running_;  // of the worker alone
 
@@ -156,14 +132,13 @@ Engine::Worker::Worker(
           drafter,
           {slots_of(options),
            options.cache_bytes,
+           options.draft_context_bytes,
            checked_context_length(options.context_length, target.shape()),
            options.kv_type}
       ),
       context_{target, drafter, *tokenizer_, cycle_.costs(), habits_} {
   OCTET_CHECK(options.parallel >= 1 && options.step_rows >= 1 && options.queue_length >= 0);
   options_.context_length = checked_context_length(options.context_length, target.shape());
-  const auto probe = target.new_cache(options_.context_length, options_.kv_type);
-  bytes_of_context_ = probe->bytes_at(options_.context_length);
   status_.cache_bytes_limit = options_.cache_bytes;
   thread_ = std::thread([this] { loop(); });
 }
@@ -191,10 +166,24 @@ std::shared_ptr<ReplyStream> Engine::Worker::submit(
         "a thinking budget was given and the model's vocabulary has no token that closes a thought"
     );
   }
+  if (request.pin_prompt && slots_of(options_) <= options_.parallel) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format(
+            "a text to be kept for ever needs a slot beside those of {} replies at once, and there "
+            "are {}",
+            options_.parallel,
+            slots_of(options_)
+        )
+    );
+  }
+  if (can_think && request.speech_deadline_ms == 0.0) {
+    request.speech_deadline_ms = request.deadline_ms / 2.0;
+  }
   if (can_think) {
     job->thinking = std::make_unique<ThinkingBudget>(
         *tokenizer_,
-        ThinkingBudget::Options{request.thinking_budget, std::move(request.thinking_close)},
+        ThinkingBudget::Options{request.thinking_budget, request.thinking_close},
         std::move(request.constraint)
     );
     job->thinking->start(request.generate.prompt);
@@ -225,7 +214,7 @@ std::shared_ptr<ReplyStream> Engine::Worker::submit(
   std::shared_ptr<ReplyStream> stream = job->stream;
   {
     const std::lock_guard lock(mutex_);
-    if (draining_ || stopping_ || std::ssize(queue_) >= options_.queue_length) {
+    if (draining_ || stopping_ || (!job->request.warm_up && !room_to_wait())) {
       return nullptr;
     }
     // Behind its equals.
@@ -238,6 +227,12 @@ std::shared_ptr<ReplyStream> Engine::Worker::submit(
   }
   wake_.notify_all();
   return stream;
+}
+
+/// Those that can start at once do not wait. Under the mutex.
+bool Engine::Worker::room_to_wait() const {
+  const int64_t places = std::max<int64_t>(0, options_.parallel - in_the_making_);
+  return std::ssize(queue_) < options_.queue_length + places;
 }
 
 void Engine::Worker::cut_text(std::vector<TokenId> text, int64_t length) {
@@ -324,18 +319,27 @@ bool Engine::Worker::work() {
 /// Ends what was cancelled or is late, in the making or still waiting.
 void Engine::Worker::reap() {
   const Clock::time_point now = Clock::now();
-  const auto over = [&](const std::unique_ptr<Job>& job) {
-    const bool cancelled = job->stream->cancelled().load(std::memory_order_relaxed);
-    if (!cancelled && !job->late(now)) {
-      return false;
-    }
-    finish(*job, cancelled ? FinishReason::kCancelled : FinishReason::kDeadline);
-    return true;
+  const auto cancelled = [](const Job& job) {
+    return job.stream->cancelled().load(std::memory_order_relaxed);
   };
-  std::erase_if(running_, over);
-  const std::lock_guard lock(mutex_);
-  std::erase_if(queue_, over);
-  in_the_making_ = std::ssize(running_);
+  Jobs over;
+  const auto take_over = [&](Jobs& jobs) {
+    for (auto place = jobs.begin(); place != jobs.end();) {
+      const auto here = place++;
+      if (cancelled(**here) || (*here)->late(now)) {
+        over.splice(over.end(), jobs, here);
+      }
+    }
+  };
+  take_over(running_);
+  {
+    const std::lock_guard lock(mutex_);
+    take_over(queue_);
+    in_the_making_ = std::ssize(running_);  // before anybody hears of an end and asks again
+  }
+  for (const std::unique_ptr<Job>& job : over) {
+    finish(*job, cancelled(*job) ? FinishReason::kCancelled : FinishReason::kDeadline);
+  }
 }
 
 void Engine::Worker::cut() {
@@ -373,16 +377,9 @@ int64_t Engine::Worker::positions(const Job& job) const {
   return std::min(options_.context_length, std::ssize(generate.prompt) + generate.max_tokens);
 }
 
-int64_t Engine::Worker::most_bytes(const Job& job) const {
-  return static_cast<int64_t>(
-      static_cast<double>(bytes_of_context_) * static_cast<double>(positions(job)) /
-      static_cast<double>(options_.context_length)
-  );
-}
-
 /// Whether it and all that run can grow to their limits below the ceiling. One alone always may.
 bool Engine::Worker::fits(const Job& job) const {
-  int64_t bytes = most_bytes(job);
+  int64_t bytes = most_bytes(job) + pool_.pinned_bytes();
   for (const std::unique_ptr<Job>& other : running_) {
     bytes += most_bytes(*other);
   }
@@ -427,6 +424,7 @@ void Engine::Worker::admit() {
 
 void Engine::Worker::start(Job& job, SlotPool::Lease lease) {
   job.slot = lease.slot;
+  job.report.started = true;
   job.report.queue_ms = job.age_ms(Clock::now());
   job.run = std::make_unique<ReplyRun>(context_, job.request.generate, *lease.slot, lease.kept);
   job.report.prompt_tokens = std::ssize(job.request.generate.prompt);
@@ -447,6 +445,7 @@ void Engine::Worker::finish(Job& job, FinishReason reason) {
     finished.result.finish = reason;
     finished.result.prompt_tokens = std::ssize(job.request.generate.prompt);
     job.report.prompt_tokens = finished.result.prompt_tokens;
+    job.report.queue_ms = job.age_ms(Clock::now());
   }
   if (job.thinking != nullptr) {
     finished.thinking_tokens = job.thinking->used();
@@ -458,7 +457,7 @@ void Engine::Worker::finish(Job& job, FinishReason reason) {
   job.report.acceptance = finished.result.acceptance;
   job.report.break_even_length = costs().break_even_length();
   finished.report = job.report;
-  if (observer_ != nullptr) {
+  if (observer_ != nullptr && !job.request.warm_up) {
     observer_->on_reply(job.report);
   }
   job.stream->push(std::move(finished));
@@ -499,7 +498,7 @@ void Engine::Worker::retire(Job& job) {
 /// gap in the drafter's context behind it, that place is copied.
 void Engine::Worker::keep_beginnings(Job& job) {
   Sequence& sequence = job.run->sequence();
-  const int64_t rows = job.decoding() ? kMaxDrafts + 1 : sequence.chunk_rows;
+  const int64_t rows = job.rows();
   const int64_t here = sequence.cache->length();
   std::vector<int64_t>& marks = sequence.marks;
   for (size_t i = 0; i < marks.size() && marks[i] <= here;) {
@@ -582,17 +581,9 @@ void Engine::Worker::plan_drafts(const std::vector<Job*>& decoding, int64_t prom
 }
 
 void Engine::Worker::step(const std::vector<Job*>& batch) {
-  const Clock::time_point now = Clock::now();
-  for (Job* job : batch) {
-    if (job->thinking != nullptr) {
-      const bool late = job->request.speech_deadline_ms > 0.0 &&
-                        job->age_ms(now) > job->request.speech_deadline_ms;
-      if (job->stream->take_end_thinking() || late) {
-        job->thinking->end_now();
-        job->request.speech_deadline_ms = 0.0;
-      }
-    }
-  }
+  const Clock::time_point begin = Clock::now();
+  end_late_thoughts(batch);
+  make_room(batch);
   try {
     std::vector<Sequence*> sequences;
     for (Job* job : batch) {
@@ -607,7 +598,11 @@ void Engine::Worker::step(const std::vector<Job*>& batch) {
         fail(*batch[i], error);  // its own constraint gave up; the others go on
       }
     }
-    observe(report);
+    observe(batch, report);
+    if (std::ranges::any_of(report.sequences, [](const SequenceStep& s) { return !s.prompt; })) {
+      const double ms = ms_between(begin, Clock::now());
+      step_ms_ = std::max(ms, step_ms_ + kStepWeight * (ms - step_ms_));
+    }
   } catch (const Error& error) {
     for (Job* job : batch) {
       fail(*job, error);
@@ -628,6 +623,33 @@ void Engine::Worker::step(const std::vector<Job*>& batch) {
   std::erase_if(running_, [](const std::unique_ptr<Job>& job) { return job->slot == nullptr; });
 }
 
+void Engine::Worker::end_late_thoughts(const std::vector<Job*>& batch) {
+  const Clock::time_point now = Clock::now();
+  for (Job* job : batch) {
+    if (job->thinking == nullptr) {
+      continue;
+    }
+    double& deadline = job->request.speech_deadline_ms;
+    const bool late = deadline > 0.0 && job->age_ms(now) + job->ms_to_speech(step_ms_) > deadline;
+    if (job->stream->take_end_thinking() || late) {
+      job->thinking->end_now();
+      deadline = 0.0;
+    }
+  }
+}
+
+/// The ceiling holds while texts grow, too: idle ones go before the step needs their place.
+void Engine::Worker::make_room(const std::vector<Job*>& batch) {
+  if (options_.cache_bytes == 0) {
+    return;
+  }
+  int64_t growth = 0;
+  for (Job* job : batch) {
+    growth += job->growth_bytes(options_.draft_context_bytes);
+  }
+  pool_.make_room(growth);
+}
+
 void Engine::Worker::publish(Job& job, const SequenceStep& step, const StepTimes& times) {
   std::vector<EmittedToken> tokens = job.run->take(step, times);
   const Clock::time_point now = Clock::now();
@@ -645,15 +667,13 @@ void Engine::Worker::publish(Job& job, const SequenceStep& step, const StepTimes
   job.stream->push(ReplyTokens{std::move(tokens), step, times});
 }
 
-void Engine::Worker::observe(const StepReport& report) {
-  EngineStep step;
+void Engine::Worker::observe(const std::vector<Job*>& batch, const StepReport& report) {
   CompanyStep company;
   bool forced = false;
   for (const SequenceStep& sequence : report.sequences) {
     (sequence.prompt ? company.prompt_rows : company.rows) += sequence.rows;
     company.sequences += sequence.prompt ? 0 : 1;
     company.tokens += sequence.prompt ? 0 : sequence.published;
-    step.tokens += sequence.published;
     forced = forced || sequence.forced > 0;
     if (sequence.drafted > sequence.forced) {
       company.fates.push_back({sequence.accepted, sequence.judged()});
@@ -661,8 +681,6 @@ void Engine::Worker::observe(const StepReport& report) {
   }
   drafted_ = drafted_ || !company.fates.empty();
   const StepTimes& times = report.times;
-  step.prompt_rows = company.prompt_rows;
-  step.decoding = company.sequences;
   if (company.sequences > 0) {
     company.planned = planned_ && !forced;
     company.drafting = std::ssize(company.fates);
@@ -671,8 +689,25 @@ void Engine::Worker::observe(const StepReport& report) {
     company_.observe(company);
   }
   if (observer_ != nullptr) {
-    step.times = times;
-    step.sequences = report.sequences;
+    tell(batch, report);
+  }
+}
+
+/// The step as far as it was for clients.
+void Engine::Worker::tell(const std::vector<Job*>& batch, const StepReport& report) {
+  EngineStep step;
+  step.times = report.times;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (batch[i]->request.warm_up) {
+      continue;
+    }
+    const SequenceStep& sequence = report.sequences[i];
+    step.prompt_rows += sequence.prompt ? sequence.rows : 0;
+    step.decoding += sequence.prompt ? 0 : 1;
+    step.tokens += sequence.published;
+    step.sequences.push_back(sequence);
+  }
+  if (!step.sequences.empty()) {
     observer_->on_step(step);
   }
 }
@@ -691,7 +726,10 @@ EngineStatus Engine::Worker::costs() const {
 void Engine::Worker::update_status() {
   const EngineStatus now = costs();
   const std::lock_guard lock(mutex_);
-  in_the_making_ = std::ssize(running_);
+  // Without those that are over and are told so next.
+  in_the_making_ = std::ranges::count_if(running_, [](const std::unique_ptr<Job>& job) {
+    return job->run != nullptr && !job->run->finished();
+  });
   status_.slots_idle = pool_.idle();
   status_.slots_pinned = pool_.pinned();
   status_.evictions = pool_.evictions();

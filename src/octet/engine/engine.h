@@ -30,7 +30,9 @@ struct EngineRequest {
   /// reply finishes with kDeadline.
   double first_token_deadline_ms = 0.0;
   double deadline_ms = 0.0;
-  /// A thought that is not over by then is closed, so that speech can begin. 0: none.
+  /// Speech should have begun by then: an open thought is closed as many steps earlier as its close
+  /// takes, by what steps took of late, and no other opens. 0: half of deadline_ms, so that a reply
+  /// with a deadline never consists of thoughts alone; without a deadline, none.
   double speech_deadline_ms = 0.0;
   /// Tokens of thought; not given: no limit. Needs a vocabulary with channel tokens.
   std::optional<int64_t> thinking_budget;
@@ -38,16 +40,23 @@ struct EngineRequest {
   std::unique_ptr<TokenConstraint> constraint;  // a grammar; has seen nothing of the reply
   /// Keep the prompt for ever, for texts that begin with it.
   bool pin_prompt = false;
+  /// The owner's own request, not a client's: taken although the queue is full, and told to no
+  /// observer.
+  bool warm_up = false;
 };
 
 struct EngineOptions {
   int64_t context_length = 0;  // positions of one text; 0: the model's limit
   KvType kv_type = KvType::kBF16;
-  int parallel = 4;                 // most sequences of a step
-  int64_t queue_length = 64;        // most requests that wait
-  int64_t slots = 0;                // texts kept, those in the making included; 0: parallel + 8
-  int64_t cache_bytes = 0;          // ceiling for keys, values and draft contexts; 0: none
-  int64_t step_rows = 256;          // rows of the target in one step, at most
+  int parallel = 4;           // most sequences of a step
+  int64_t queue_length = 64;  // most requests that wait beyond those that can start at once
+  int64_t slots = 0;          // texts kept, those in the making included; 0: parallel + 8
+  int64_t cache_bytes = 0;    // ceiling for keys, values and draft contexts; 0: none
+  /// What the drafter keeps of one text at most; counted before a text is admitted.
+  int64_t draft_context_bytes = 0;
+  /// Rows of the target in one step: prompts' chunks and one row of every text that decodes. Drafts
+  /// come on top, up to max_drafts() rows for each of those.
+  int64_t step_rows = 256;
   int64_t shared_prompt_rows = 64;  // of them for prompts while somebody waits for the next word
 };
 
@@ -106,9 +115,10 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   /// Null when the queue is full or the engine is draining. Throws Error(kInvalidArgument) for a
-  /// request that cannot be served, Error(kResourceExhausted) for one that could never fit below
-  /// the ceiling of memory. `on_event` is called, on the worker thread, whenever the stream has
-  /// become readable: quick, and never back into the engine.
+  /// request that cannot be served, be it that no slot is left to pin its prompt to,
+  /// Error(kResourceExhausted) for one that could never fit below the ceiling of memory. `on_event`
+  /// is called, on the worker thread, whenever the stream has become readable: quick, and never
+  /// back into the engine.
   std::shared_ptr<ReplyStream> submit(
       EngineRequest request, std::function<void()> on_event = nullptr
   );

@@ -26,6 +26,8 @@ struct GenerateRequest {
   /// End of text, end of turn, ...: all of them. Not given: those of the tokenizer.
   std::optional<std::vector<TokenId>> stop_tokens;
   std::vector<std::string> stop_strings;
+  /// They count in speech alone: neither in thoughts nor in calls, nor across one. Else anywhere.
+  bool stop_in_speech = false;
   int64_t max_tokens = 512;  // of the reply, exact
   /// No end token among the first so many, and stop strings are looked for behind them.
   int64_t min_tokens = 0;

@@ -99,7 +99,9 @@ ReplyRun::ReplyRun(
     : slot_(slot),
       habits_(context.habits),
       most_drafts_(context.drafter.max_drafts()),
-      text_(context.tokenizer, stop_strings_of(request), request.min_tokens) {
+      text_(
+          context.tokenizer, stop_strings_of(request), {request.min_tokens, request.stop_in_speech}
+      ) {
   OCTET_CHECK(slot.sequence.cache->length() == kept);
   Sequence& sequence = slot.sequence;
   result_.prompt_tokens = std::ssize(request.prompt);
@@ -109,6 +111,7 @@ ReplyRun::ReplyRun(
   );
   sequence.tokens = request.prompt;
   sequence.prompt_length = std::ssize(request.prompt);
+  text_.start(request.prompt);
   sequence.penalties = PenaltyWindow(sequence.sampler->params(), request.prompt);
   sequence.rule = request.rule;
   sequence.draft_max = request.draft_max;

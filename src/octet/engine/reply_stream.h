@@ -40,10 +40,11 @@ struct ReplyTokens {
 /// How a reply went, in milliseconds since submit.
 struct ReplyReport {
   FinishReason finish = FinishReason::kNone;
+  bool started = false;  // its prompt was looked up and read; else it only waited
   int64_t prompt_tokens = 0;
   int64_t reused_tokens = 0;
   int64_t reply_tokens = 0;
-  double queue_ms = 0.0;
+  double queue_ms = 0.0;        // until it started, or ended without
   double first_token_ms = 0.0;  // 0: none came
   double total_ms = 0.0;
   std::vector<double> between_tokens_ms;  // a step's tokens share its time

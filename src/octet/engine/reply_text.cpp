@@ -5,15 +5,50 @@
 namespace octet {
 
 ReplyText::ReplyText(
-    const Tokenizer& tokenizer, std::shared_ptr<const StopStrings> stop_strings, int64_t unwatched
+    const Tokenizer& tokenizer, std::shared_ptr<const StopStrings> stop_strings, Watch watch
 )
-    : tokenizer_(tokenizer), matcher_(std::move(stop_strings)), unwatched_(unwatched) {}
+    : tokenizer_(tokenizer),
+      stop_strings_(std::move(stop_strings)),
+      matcher_(stop_strings_),
+      unwatched_(watch.unwatched),
+      speech_only_(watch.speech_only) {}
+
+void ReplyText::start(std::span<const TokenId> prompt) {
+  for (const TokenId token : prompt) {
+    conceals(token);  // where it ends is all that counts
+  }
+}
+
+bool ReplyText::conceals(TokenId token) {
+  const ChatTokens& tokens = tokenizer_.chat_tokens();
+  const bool opens = token == tokens.channel_open || token == tokens.tool_call_open;
+  const bool closes = token == tokens.channel_close || token == tokens.tool_call_close;
+  const bool turns = token == tokens.turn_open || tokenizer_.is_stop(token);
+  const bool before = concealed_;
+  concealed_ = opens || (concealed_ && !closes && !turns);
+  return concealed_ || (before && closes);
+}
+
+/// What the token spells, past the stop strings.
+std::string ReplyText::pass(TokenId token, bool end) {
+  const bool spells = !end && token < tokenizer_.vocabulary_size();
+  return spells ? decoder_.push(tokenizer_.bytes(token)) : std::string();
+}
 
 bool ReplyText::push(TokenId token, bool end) {
+  const bool concealed = speech_only_ && conceals(token);
   if (unwatched_ > 0) {
     --unwatched_;
-    const bool spells = !end && token < tokenizer_.vocabulary_size();
-    pieces_.push_back(spells ? decoder_.push(tokenizer_.bytes(token)) : std::string());
+    pieces_.push_back(pass(token, end));
+    return false;
+  }
+  if (concealed) {
+    // No stop string reaches across: what was held back for one is said.
+    std::string text = decoder_.push(held_);
+    held_.clear();
+    released_ = 0;
+    matcher_ = StopMatcher(stop_strings_);
+    pieces_.push_back(text + pass(token, end));
     return false;
   }
   // Rows that pad the model's vocabulary beyond the tokenizer's spell nothing.

@@ -1,10 +1,11 @@
 // The text of a reply as its tokens are published: stop strings, whole characters, pieces that are
-// safe to print. Control tokens other than the end are spelled out; telling speech from thought is
-// not its business (reply_parser.h). Invariant: the pieces joined are valid UTF-8 and hold no part
-// of a stop string and no end token.
+// safe to print. Control tokens other than the end are spelled out. Of thoughts and calls it knows
+// no more than where stop strings do not count; reading them is not its business (reply_parser.h).
+// Invariant: the pieces joined are valid UTF-8 and hold no part of a stop string and no end token.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,17 @@ namespace octet {
 
 class ReplyText : public StopWatch {
  public:
-  /// Stop strings count behind the first `unwatched` tokens.
+  /// Where stop strings count.
+  struct Watch {
+    int64_t unwatched = 0;     // behind so many tokens
+    bool speech_only = false;  // outside of thoughts and calls
+  };
   ReplyText(
-      const Tokenizer& tokenizer,
-      std::shared_ptr<const StopStrings> stop_strings,
-      int64_t unwatched = 0
+      const Tokenizer& tokenizer, std::shared_ptr<const StopStrings> stop_strings, Watch watch
   );
+  /// The reply goes on where the prompt ends, perhaps inside a thought. Call before the first
+  /// token.
+  void start(std::span<const TokenId> prompt);
 
   bool push(TokenId token, bool end) override;
 
@@ -34,11 +40,17 @@ class ReplyText : public StopWatch {
   std::string finish();
 
  private:
+  /// Whether the token belongs to a thought or a call, its marks included.
+  bool conceals(TokenId token);
+  std::string pass(TokenId token, bool end);
   std::string release();
 
   const Tokenizer& tokenizer_;
+  std::shared_ptr<const StopStrings> stop_strings_;
   StopMatcher matcher_;
   int64_t unwatched_;  // tokens still to come
+  bool speech_only_;
+  bool concealed_ = false;  // inside a thought or a call
   StreamDecoder decoder_;
   std::string held_;      // bytes seen, not released
   int64_t released_ = 0;  // bytes

@@ -14,7 +14,10 @@ constexpr int64_t kShortTail = 16;
 }  // namespace
 
 SlotPool::SlotPool(const TargetModel& target, Drafter& drafter, SlotPoolOptions options)
-    : target_(target), drafter_(drafter), options_(options) {
+    : target_(target),
+      drafter_(drafter),
+      options_(options),
+      measure_(target.new_cache(options.context_length, options.kv_type)) {
   OCTET_CHECK(options_.slots >= 1);
 }
 
@@ -93,6 +96,12 @@ void SlotPool::release(Slot& slot) {
   }
 }
 
+void SlotPool::make_room(int64_t bytes) {
+  while (options_.bytes_limit > 0 && this->bytes() + bytes > options_.bytes_limit &&
+         evict_one(nullptr)) {
+  }
+}
+
 void SlotPool::pin(Slot& slot) {
   entry_of(slot).use = Use::kPinned;
 }
@@ -125,6 +134,10 @@ bool SlotPool::keep_copy(const Slot& from, int64_t length) {
   }
   Slot* copy = fresh(&from, bytes_at(length));
   if (copy == nullptr) {
+    return false;
+  }
+  if (options_.bytes_limit > 0 && bytes() + bytes_at(length) > options_.bytes_limit) {
+    entries_.pop_back();  // the new one; those in use need the room
     return false;
   }
   copy->copy_prefix(from, length);
@@ -190,8 +203,16 @@ int64_t SlotPool::pinned() const {
   return std::ranges::count_if(entries_, [](const Entry& e) { return e.use == Use::kPinned; });
 }
 
+int64_t SlotPool::pinned_bytes() const {
+  int64_t total = 0;
+  for (const Entry& entry : entries_) {
+    total += entry.use == Use::kPinned ? entry.slot->bytes() : 0;
+  }
+  return total;
+}
+
 int64_t SlotPool::bytes_at(int64_t positions) const {
-  return entries_.empty() ? 0 : entries_.front().slot->sequence.cache->bytes_at(positions);
+  return measure_->bytes_at(positions) + options_.draft_context_bytes;
 }
 
 }  // namespace octet

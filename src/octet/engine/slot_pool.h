@@ -16,8 +16,9 @@
 namespace octet {
 
 struct SlotPoolOptions {
-  int64_t slots = 16;       // most slots, in use or idle
-  int64_t bytes_limit = 0;  // of all keys, values and draft contexts; 0: no ceiling
+  int64_t slots = 16;               // most slots, in use or idle
+  int64_t bytes_limit = 0;          // of all keys, values and draft contexts; 0: no ceiling
+  int64_t draft_context_bytes = 0;  // of one text, at most
   int64_t context_length = 0;
   KvType kv_type = KvType::kBF16;
 };
@@ -41,6 +42,9 @@ class SlotPool {
   /// below it as their caches can return to.
   void cut(std::span<const TokenId> text, int64_t length);
 
+  /// Gives up idle texts, as far as that helps, until so many more bytes stay below the ceiling.
+  void make_room(int64_t bytes);
+
   /// Gives up what idle slots hold.
   void forget_idle();
 
@@ -57,8 +61,9 @@ class SlotPool {
   int64_t in_use() const;
   int64_t idle() const { return static_cast<int64_t>(entries_.size()) - in_use(); }
   int64_t pinned() const;
+  int64_t pinned_bytes() const;
   int64_t evictions() const { return evictions_; }
-  /// Bytes of a text of so many positions; 0 before the first slot exists.
+  /// Most bytes of a text of so many positions.
   int64_t bytes_at(int64_t positions) const;
 
  private:
@@ -78,6 +83,7 @@ class SlotPool {
   const TargetModel& target_;
   Drafter& drafter_;
   SlotPoolOptions options_;
+  std::unique_ptr<SequenceCache> measure_;  // stays empty: tells what caches will take
   std::vector<Entry> entries_;
   int64_t clock_ = 0;
   int64_t evictions_ = 0;
