@@ -198,16 +198,99 @@ TEST(Serve, GoesDownGentlyThenAtOnce) {
   }
 }
 
-TEST(Serve, SaysWhyItDoesNotDraft) {
+/// A server under `flags` in a state that serve_states.mjs looks at. `more`: for the client.
+void check_state(
+    const std::string& mode, const std::vector<std::string>& flags, const std::string& more = {}
+) {
   if (!has_node()) {
     OCTET_NEEDS("node");
   }
-  RunningServer server({"--draft-max", "0"});
+  RunningServer server(flags);
   const std::string address = server.address();
   ASSERT_FALSE(address.empty());
-  const ClientReport report = run_client("serve_states.mjs", address, "plain");
+  const ClientReport report = run_client(
+      "serve_states.mjs", address, fmt::format("{} {} {}", mode, server.process(), more)
+  );
   EXPECT_EQ(report.exit_code, 0) << report.text;
   EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
+}
+
+TEST(Serve, SaysWhyItDoesNotDraft) {
+  check_state("plain", {"--draft-max", "0"});
+}
+
+TEST(Serve, IsReadyOnceEveryPlaceHasDrafted) {
+  check_state("warm", {"--parallel", "96", "--queue", "0"});
+}
+
+TEST(Serve, RefusesWhoeverFindsNoPlace) {
+  check_state("full", {"--parallel", "1", "--queue", "0"});
+}
+
+TEST(Serve, FlagsOfAFileHaveTheirEffect) {
+  const TemporaryDirectory directory;
+  const std::string system =
+      directory.write("system", "You are Robi, an expressive tabletop companion robot.");
+  const std::string keys = directory.write("keys", "first-key\nsecond-key\n");
+  const std::string file = directory.write(
+      "octet.conf",
+      fmt::format(
+          "pin-system = {}\napi-key-file = {}\ncors-origin = https://page.example\nalias = "
+          "from-file\nmax-body = 3000\nmax-connections = 8\nqueue = 5\n",
+          system,
+          keys
+      )
+  );
+  setenv("OCTET_ALIAS", "from-environment", 1);  // NOLINT(concurrency-mt-unsafe)
+  setenv("OCTET_QUEUE", "7", 1);                 // NOLINT(concurrency-mt-unsafe)
+  setenv("OCTET_PREDICT", "17", 1);              // NOLINT(concurrency-mt-unsafe)
+  check_state("flags", {"--config", file, "--alias", "from-line"});
+  unsetenv("OCTET_ALIAS");    // NOLINT(concurrency-mt-unsafe)
+  unsetenv("OCTET_QUEUE");    // NOLINT(concurrency-mt-unsafe)
+  unsetenv("OCTET_PREDICT");  // NOLINT(concurrency-mt-unsafe)
+}
+
+// The least that a server of one text needs: everything that it keeps beyond has to go again.
+TEST(Serve, StaysBelowItsMemoryLimit) {
+  std::vector<std::string> flags = {"--parallel", "1", "--slots", "64", "--memory-limit"};
+  std::vector<std::string> tight = flags;
+  tight.insert(tight.end(), {"1M", "-c", "2048", "--port", "0"});  // as the server below has it
+  const ProgramResult refused = run_with_pair("serve", tight);
+  EXPECT_EQ(refused.exit_code, 2);
+  std::smatch match;
+  const std::regex need("less than the ([0-9.]+) ([MG]B) that this needs");
+  ASSERT_TRUE(std::regex_search(refused.err, match, need)) << refused.err;
+  const double unit = match[2] == "GB" ? 1e9 : 1e6;
+  const auto limit = static_cast<int64_t>((std::stod(match[1]) + 1.0) * unit);
+  flags.push_back(std::to_string(limit));
+  check_state("memory", flags, std::to_string(limit));
+}
+
+TEST(Serve, CacheAndMemoryLimitAgree) {
+  const ProgramResult result =
+      run_with_pair("serve", {"--port", "0", "--memory-limit", "1GB", "--cache-limit", "2000"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--cache-limit"), std::string::npos) << result.err;
+}
+
+// What the examples in deploy/ set is read by somebody.
+TEST(Serve, VariablesOfTheDeployFilesAreFlags) {
+  const std::string help = run_octet({"serve", "--help"}).out;
+  const std::regex name("(-D)?\\b(OCTET_[A-Z_]+)");
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(OCTET_SOURCE_DIR "/deploy")) {
+    const std::string text = read_text(entry.path());
+    for (std::sregex_iterator match(text.begin(), text.end(), name), end; match != end; ++match) {
+      if ((*match)[1].matched) {
+        continue;  // an option of the build
+      }
+      const std::string variable = (*match)[2];
+      EXPECT_TRUE(std::regex_search(help, std::regex(variable + "\\b")))
+          << entry.path() << ": " << variable;
+      ++found;
+    }
+  }
+  EXPECT_GT(found, 8);
 }
 
 /// A certificate for this machine, made on the spot; false: there is no openssl.

@@ -110,17 +110,29 @@ int64_t parse_size(std::string_view text) {
   return static_cast<int64_t>(number * known->second);
 }
 
-void check_memory_limit(const PairOptions& options, const MemoryDemand& demand, Ops& ops) {
-  if (!options.memory_limit) {
-    return;
-  }
+MemoryForecast plan_memory(const PairOptions& options, const MemoryDemand& demand, Ops& ops) {
   const PairPlan plan = plan_pair(options, demand, ops);
-  const int64_t scratch = plan.target.scratch_bytes + plan.drafter.scratch_bytes;
-  const int64_t needed = plan.target.weights_bytes + plan.drafter.weights_bytes +
-                         plan.target.cache_bytes + plan.drafter.cache_bytes + scratch +
-                         plan.target.tables_bytes + demand.program_bytes;
+  const int64_t models = demand.drafter != nullptr ? 2 : 1;
+  MemoryForecast forecast;
+  forecast.scratch_bytes =
+      plan.target.scratch_bytes + plan.drafter.scratch_bytes +
+      models * (demand.texts_at_once - 1) * plan_further_text(demand.vocabulary);
+  forecast.draft_context_bytes =
+      plan.drafter.cache_bytes / std::max<int64_t>(1, std::ssize(demand.cache_positions));
+  if (!options.memory_limit) {
+    return forecast;
+  }
+  const int64_t scratch = forecast.scratch_bytes;
+  const int64_t fixed = plan.target.weights_bytes + plan.drafter.weights_bytes + scratch +
+                        plan.target.tables_bytes + demand.program_bytes;
+  int64_t caches = plan.target.cache_bytes + plan.drafter.cache_bytes;
+  if (demand.cache_ceiling_bytes > 0) {
+    caches = std::min(caches, demand.cache_ceiling_bytes);
+  }
+  const int64_t needed = fixed + caches;
   if (needed <= *options.memory_limit) {
-    return;
+    forecast.room_bytes = *options.memory_limit - fixed;
+    return forecast;
   }
   std::string parts = fmt::format("weights {}", format_bytes(plan.target.weights_bytes));
   const auto add = [&parts](std::string_view name, int64_t bytes) {

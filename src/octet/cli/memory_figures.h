@@ -42,11 +42,19 @@ struct MemoryDemand {
   const Checkpoint* target = nullptr;
   const Checkpoint* drafter = nullptr;       // null: none
   std::span<const int64_t> cache_positions;  // of every cache that lives at a time
+  int64_t cache_ceiling_bytes = 0;           // the caches are held below it; 0: they are not
+  int64_t texts_at_once = 1;                 // in one step
   int64_t vocabulary = 0;
   int64_t program_bytes = 0;
 };
 
+/// What was planned for a demand.
+struct MemoryForecast {
+  int64_t scratch_bytes = 0;
+  int64_t draft_context_bytes = 0;  // of one text, at most
+  int64_t room_bytes = 0;           // that the limit leaves for all caches; 0 without a limit
+};
 /// Throws Error(kResourceExhausted) with the parts when they need more than the limit in `options`.
-void check_memory_limit(const PairOptions& options, const MemoryDemand& demand, Ops& ops);
+MemoryForecast plan_memory(const PairOptions& options, const MemoryDemand& demand, Ops& ops);
 
 }  // namespace octet::cli

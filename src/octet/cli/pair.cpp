@@ -190,15 +190,19 @@ Pair load_pair(const PairOptions& options, PairNeeds needs) {
     const auto head = choose_draft_head(options.draft_head, *pair.draft_checkpoint);
     head_bytes = head != nullptr ? std::ssize(head->at(kDraftHeadTensor).data) : 0;
   }
-  check_memory_limit(
-      options,
-      {pair.target_checkpoint.get(),
-       pair.draft_checkpoint.get(),
-       needs.cache_positions,
-       config.vocabulary,
-       pair.program_bytes + head_bytes},
-      *pair.ops
-  );
+  if (options.memory_limit || needs.forecast) {
+    pair.forecast = plan_memory(
+        options,
+        {pair.target_checkpoint.get(),
+         pair.draft_checkpoint.get(),
+         needs.cache_positions,
+         needs.cache_ceiling_bytes,
+         needs.texts,
+         config.vocabulary,
+         pair.program_bytes + head_bytes},
+        *pair.ops
+    );
+  }
   {
     Progress progress(true);
     TargetOptions target_options;

@@ -38,6 +38,7 @@ struct Pair {
   KvType kv_type = KvType::kBF16;
   TablePlace tables = TablePlace::kFile;
   int64_t program_bytes = 0;  // resident before weights were loaded
+  MemoryForecast forecast;    // empty without a limit, unless it was asked for
   double load_seconds = 0.0;
 
   GeneratorOptions generator_options() const {
@@ -51,7 +52,9 @@ struct Pair {
 struct PairNeeds {
   std::unique_ptr<Ops> ops;              // the backend to use instead of the one that options name
   std::vector<int64_t> cache_positions;  // of the caches that live at a time; empty: `texts`
-  int64_t texts = 1;                     // of a whole context each
+  int64_t texts = 1;                     // of a whole context each, in one step
+  int64_t cache_ceiling_bytes = 0;       // what holds the caches below it; 0: nothing
+  bool forecast = false;                 // also without a limit
   bool other_weights = false;            // that --activation may be about, beside the pair's
 };
 

@@ -38,6 +38,10 @@ MemoryPlan plan_target(
   return plan;
 }
 
+int64_t plan_further_text(int64_t vocabulary) {
+  return kBlockRows * vocabulary * static_cast<int64_t>(sizeof(float));
+}
+
 MemoryPlan plan_drafter(
     const Checkpoint& checkpoint,
     Ops& ops,

@@ -28,6 +28,9 @@ MemoryPlan plan_target(
     KvType type
 );
 
+/// Scratch that every further text adds that is in the same step: logits of the rows of its block.
+int64_t plan_further_text(int64_t vocabulary);
+
 /// `vocabulary`: of the target. Throws Error as load_drafter would, but for the pair's agreement.
 MemoryPlan plan_drafter(
     const Checkpoint& checkpoint,

@@ -14,6 +14,7 @@
 #include "octet/cli/commands/commands.h"
 #include "octet/cli/pair.h"
 #include "octet/cli/reply.h"
+#include "octet/cli/terminal.h"
 #include "octet/cli/version.h"
 #include "octet/serve/server.h"
 #include "octet/speculation/drafters/no_drafter.h"
@@ -73,9 +74,32 @@ serve::ServedFacts served_facts(const ServeArguments& arguments, const Pair& pai
   }
   facts.weights_bytes = pair.target->memory().weights_bytes;
   facts.drafter_bytes = pair.draft_model != nullptr ? pair.draft_model->memory().weights_bytes : 0;
+  facts.scratch_bytes = pair.forecast.scratch_bytes;
+  facts.program_bytes = pair.program_bytes;
+  facts.tables_bytes = pair.target->memory().tables_bytes;
+  facts.tables_in_memory = pair.tables == TablePlace::kMemory;
+  facts.memory_limit_bytes = arguments.pair.memory_limit.value_or(0);
   facts.trained_context = pair.target->shape().context_length;
   facts.machine = pair.machine;
   return facts;
+}
+
+/// Kept texts may take what the limit of memory leaves, and no more than they were given.
+int64_t cache_ceiling(const ServeArguments& arguments, const Pair& pair) {
+  const int64_t given = arguments.cache_limit_mib << 20;
+  const int64_t room = pair.forecast.room_bytes;
+  if (room > 0 && given > room) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format(
+            "--cache-limit {} is more than the {} that --memory-limit leaves; lower it or leave it "
+            "out",
+            format_bytes(given),
+            format_bytes(room)
+        )
+    );
+  }
+  return given > 0 ? given : room;
 }
 
 }  // namespace
@@ -84,6 +108,8 @@ int serve(const ServeArguments& arguments) {
   const std::vector<std::string> keys = api_keys(arguments);
   PairNeeds needs;
   needs.texts = arguments.parallel;
+  needs.cache_ceiling_bytes = arguments.cache_limit_mib << 20;
+  needs.forecast = true;
   Pair pair = load_pair(arguments.pair, std::move(needs));
   NoDrafter none;
   Drafter& drafter = arguments.draft_max == 0 ? static_cast<Drafter&>(none) : *pair.drafter;
@@ -92,7 +118,8 @@ int serve(const ServeArguments& arguments) {
   EngineOptions engine = pair.engine_options(arguments.parallel);
   engine.queue_length = arguments.queue_length;
   engine.slots = arguments.slots;
-  engine.cache_bytes = arguments.cache_limit_mib << 20;
+  engine.cache_bytes = cache_ceiling(arguments, pair);
+  engine.draft_context_bytes = pair.forecast.draft_context_bytes;
 
   serve::ServerOptions options;
   options.host = arguments.host;
