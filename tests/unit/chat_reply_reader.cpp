@@ -172,7 +172,9 @@ TEST(ReplyReader, LongTextsOfManyLinesComeBackExactly) {
 /// However a reply is spelled in tokens, one at a time, its deltas join to the same.
 TEST(ReplyReader, EveryTokenisationGivesTheSame) {
   const auto tokenizer = test::tiny_tokenizer();
-  std::mt19937_64 random(std::random_device{}());
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937_64 random(seed);
   const std::vector<std::string> parts = {
       "<|channel>thought\n",
       "<channel|>",

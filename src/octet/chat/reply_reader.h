@@ -53,6 +53,7 @@ class ReplyReader {
 
   /// The next token would be part of a thought.
   bool thinking() const { return parser_.thinking(); }
+  bool naming() const { return parser_.naming(); }
   /// The tokens so far end inside a character, which comes with a later one.
   bool inside_character() const { return parser_.inside_character(); }
   int calls() const { return calls_; }

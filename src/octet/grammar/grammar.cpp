@@ -137,6 +137,9 @@ std::shared_ptr<const Grammar> GrammarCompiler::tool_calls(
             : tool.parameters->dump(-1, ' ', false, Json::error_handler_t::replace)
     );
   }
+  if (tools.speech != nullptr) {
+    source += "\n\n" + tools.speech->dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
   check_size(source, state_->limits);
   const auto make = [&](PatternRules& rules) {
     const auto syntax = call_syntax(needed(tokens.quote, "<|\"|>"));
@@ -159,10 +162,16 @@ std::shared_ptr<const Grammar> GrammarCompiler::tool_calls(
          octet::choice(std::move(calls)),
          control_token(needed(tokens.tool_call_close, "<tool_call|>"))}
     );
+    const int64_t most = tools.parallel ? kUnbounded : 1;
+    if (tools.speech != nullptr) {
+      return octet::choice(
+          {schema_pattern(*tools.speech, "#", *json_syntax(), rules, state_->limits),
+           repeat(call, 1, most)}
+      );
+    }
     const int64_t least = tools.use == ToolUse::kRequired ? 1 : 0;
     const bool speech = tools.speech_before || tools.use == ToolUse::kAllowed;
-    const PatternPtr all =
-        tools.tools.empty() ? sequence({}) : repeat(call, least, tools.parallel ? kUnbounded : 1);
+    const PatternPtr all = tools.tools.empty() ? sequence({}) : repeat(call, least, most);
     return speech ? sequence({any_text(), all}) : all;
   };
   if (tools.use == ToolUse::kRequired && tools.tools.empty()) {

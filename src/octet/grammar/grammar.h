@@ -42,6 +42,8 @@ struct ToolRules {
   ToolUse use = ToolUse::kAllowed;
   bool parallel = true;       // more than one call in a reply
   bool speech_before = true;  // text may precede the first call
+  /// JSON Schema of what is said in place of calls: either that, or calls alone. Null: free speech.
+  const nlohmann::ordered_json* speech = nullptr;
 };
 
 /// What goes beyond is an Error(kResourceExhausted) at compile time.

@@ -47,6 +47,8 @@ class ReplyParser {
 
   /// A channel is open, so text is a thought (or the name of a channel).
   bool thinking() const { return state_ == State::kThinking || state_ == State::kLabel; }
+  /// The name of a channel is being read.
+  bool naming() const { return state_ == State::kLabel; }
   /// The tokens so far end inside a character, which comes with a later one.
   bool inside_character() const { return decoder_.held_bytes() > 0; }
 
