@@ -9,8 +9,10 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "octet/serve/metrics.h"
+#include "octet/serve/server.h"
 
 namespace octet::serve {
 namespace {
@@ -62,6 +64,87 @@ TEST(ServeMetrics, WhatAGrammarForcesIsNoDraft) {
   EXPECT_EQ(value_of(text, "octet:spec_decode_num_drafts_total"), 0.0);
   EXPECT_EQ(value_of(text, "octet:spec_decode_num_accepted_tokens_total"), 0.0);
   EXPECT_EQ(value_of(text, "octet:forced_tokens_total"), 4.0);
+}
+
+std::string whole_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(ServeMetrics, CountRepliesByTheirReports) {
+  Metrics metrics(7);
+  ReplyReport report;
+  report.started = true;
+  report.finish = FinishReason::kStopString;
+  report.prompt_tokens = 40;
+  report.reused_tokens = 30;
+  report.queue_ms = 15.0;
+  report.first_token_ms = 250.0;
+  report.total_ms = 900.0;
+  report.between_tokens_ms = {4.0, 4.0, 40.0};
+  report.acceptance.steps = 2;
+  report.acceptance.drafted = 4;
+  report.acceptance.accepted = 2;
+  report.acceptance.judged_rows[0] = 2;
+  report.acceptance.accepted_rows[0] = 2;
+  metrics.on_reply(report);
+  ReplyReport waited;  // cancelled before it started
+  waited.finish = FinishReason::kCancelled;
+  waited.prompt_tokens = 100;
+  waited.queue_ms = waited.total_ms = 3000.0;
+  metrics.on_reply(waited);
+  const std::string text = metrics.text({}, 0);
+  const auto is = [&](const std::string& name, double expected) {
+    EXPECT_EQ(value_of(text, "octet:" + name), expected) << name;
+  };
+  is("request_success_total{finished_reason=\"stop_string\"}", 1.0);
+  is("request_success_total{finished_reason=\"cancelled\"}", 1.0);
+  is("request_success_total{finished_reason=\"length\"}", 0.0);
+  is("prompt_tokens_total", 40.0);
+  is("prefix_cache_queries_total", 40.0);
+  is("prefix_cache_hits_total", 30.0);
+  is("request_queue_time_seconds_count", 2.0);
+  is("request_queue_time_seconds_bucket{le=\"0.02\"}", 1.0);
+  is("request_queue_time_seconds_bucket{le=\"5\"}", 2.0);
+  is("time_to_first_token_seconds_count", 1.0);
+  is("time_to_first_token_seconds_bucket{le=\"0.2\"}", 0.0);
+  is("time_to_first_token_seconds_bucket{le=\"0.3\"}", 1.0);
+  is("inter_token_latency_seconds_count", 3.0);
+  is("inter_token_latency_seconds_bucket{le=\"0.005\"}", 2.0);
+  is("e2e_request_latency_seconds_count", 2.0);
+  is("request_acceptance_length_count", 1.0);
+  is("request_acceptance_length_bucket{le=\"1.5\"}", 0.0);
+  is("request_acceptance_length_bucket{le=\"2\"}", 1.0);
+}
+
+TEST(ServeMetrics, TheDashboardIsOne) {
+  const auto board =
+      nlohmann::json::parse(whole_file(OCTET_SOURCE_DIR "/deploy/grafana-octet.json"));
+  EXPECT_FALSE(board.at("title").get<std::string>().empty());
+  std::set<int64_t> ids;
+  int64_t queries = 0;
+  for (const auto& panel : board.at("panels")) {
+    EXPECT_TRUE(ids.insert(panel.value("id", int64_t{-1})).second) << panel.at("title");
+    EXPECT_GT(panel.at("gridPos").at("w").get<int>(), 0);
+    for (const auto& target : panel.value("targets", nlohmann::json::array())) {
+      EXPECT_NE(target.at("expr").get<std::string>().find("octet:"), std::string::npos);
+      ++queries;
+    }
+  }
+  EXPECT_GT(queries, 8);
+}
+
+TEST(ServeMetrics, PrometheusLooksWhereTheServerAnswers) {
+  const std::string config = whole_file(OCTET_SOURCE_DIR "/deploy/prometheus.yml");
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(config, match, std::regex("\n *metrics_path: *(\\S+)")));
+  const std::string server = whole_file(OCTET_SOURCE_DIR "/src/octet/serve/server.cpp");
+  EXPECT_NE(server.find("{\"" + match[1].str() + "\", {\"GET\""), std::string::npos);
+  ASSERT_TRUE(std::regex_search(config, match, std::regex("targets: *\\[\"127.0.0.1:(\\d+)\"")));
+  const std::string port = std::to_string(ServerOptions().port);
+  EXPECT_EQ(match[1].str(), port);
+  const std::string compose = whole_file(OCTET_SOURCE_DIR "/deploy/compose.yaml");
+  EXPECT_NE(compose.find("\"127.0.0.1:" + port + ":" + port + "\""), std::string::npos);
 }
 
 TEST(ServeMetrics, TellTheBreakEven) {

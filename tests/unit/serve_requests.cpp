@@ -1,7 +1,12 @@
 // Bodies to engine requests: every field honoured or refused by name, whatever is thrown at it.
 
 #include <algorithm>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <optional>
+#include <regex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "octet/grammar/matcher.h"
 #include "octet/serve/api_error.h"
 #include "octet/serve/generation_request.h"
 #include "octet/serve/text_routes.h"
@@ -65,6 +71,288 @@ TEST(ServeRequests, SayWhatTheClientSaid) {
   EXPECT_EQ(request.priority, -3);
   EXPECT_EQ(request.deadline_ms, 250.0);
   EXPECT_EQ(request.engine_request(0, 1).generate.sampling.seed, 8U);
+}
+
+struct SamplingRow {
+  Json field;
+  std::function<void(const GenerateRequest&)> check;
+};
+
+// Every field that says how tokens are chosen, each to its own member, under all its names.
+TEST(ServeRequests, EverySamplingFieldReachesItsMember) {
+  const auto number = [](const char* name, double value, auto member) {
+    return SamplingRow{{{name, value}}, [=](const GenerateRequest& request) {
+                         EXPECT_EQ(
+                             static_cast<double>(std::invoke(member, request.sampling)),
+                             static_cast<double>(static_cast<float>(value))
+                         ) << name;
+                       }};
+  };
+  const std::vector<SamplingRow> rows = {
+      number("temperature", 0.25, &SamplingParams::temperature),
+      number("top_p", 0.625, &SamplingParams::top_p),
+      number("min_p", 0.125, &SamplingParams::min_p),
+      number("presence_penalty", 0.375, &SamplingParams::presence_penalty),
+      number("frequency_penalty", -0.75, &SamplingParams::frequency_penalty),
+      number("repetition_penalty", 1.25, &SamplingParams::repetition_penalty),
+      number("repeat_penalty", 1.5, &SamplingParams::repetition_penalty),
+      number("top_k", 17, &SamplingParams::top_k),
+      number("repeat_last_n", 23, &SamplingParams::penalty_last_n),
+      number("seed", 29, &SamplingParams::seed),
+      {{{"penalise_prompt", true}},
+       [](const GenerateRequest& request) {
+         EXPECT_EQ(request.sampling.penalty_scope, PenaltyScope::kPromptAndReply);
+       }},
+      {{{"logit_bias", {{"31", -2.5}}}},
+       [](const GenerateRequest& request) {
+         ASSERT_EQ(request.sampling.logit_bias.size(), 1U);
+         EXPECT_EQ(request.sampling.logit_bias[0].token, 31);
+         EXPECT_EQ(request.sampling.logit_bias[0].bias, -2.5F);
+       }},
+      {{{"logit_bias", Json::array({Json::array({37, false})})}},
+       [](const GenerateRequest& request) {
+         ASSERT_EQ(request.sampling.logit_bias.size(), 1U);
+         EXPECT_EQ(request.sampling.logit_bias[0].token, 37);
+         EXPECT_EQ(request.sampling.logit_bias[0].bias, kBanBias);
+       }},
+      {{{"stop_token_ids", Json::array({41})}},
+       [](const GenerateRequest& request) {
+         ASSERT_TRUE(request.stop_tokens.has_value());
+         EXPECT_EQ(request.stop_tokens->back(), 41);
+         EXPECT_EQ(request.stop_tokens->size(), model().tokenizer->stop_ids().size() + 1);
+       }},
+      {{{"ignore_eos", true}},
+       [](const GenerateRequest& request) {
+         ASSERT_TRUE(request.stop_tokens.has_value());
+         EXPECT_TRUE(request.stop_tokens->empty());
+       }},
+      {{{"min_tokens", 3}},
+       [](const GenerateRequest& request) { EXPECT_EQ(request.min_tokens, 3); }},
+      {{{"n_predict", 43}},
+       [](const GenerateRequest& request) { EXPECT_EQ(request.max_tokens, 43); }},
+      {{{"n_predict", 43}, {"max_tokens", 47}},
+       [](const GenerateRequest& request) { EXPECT_EQ(request.max_tokens, 47); }},
+      {{{"speculative.n_max", 3}},
+       [](const GenerateRequest& request) { EXPECT_EQ(request.draft_max, 3); }},
+      {{{"speculative.n_max", 0}},
+       [](const GenerateRequest& request) { EXPECT_EQ(request.draft_max, 0); }},
+      {{{"stop", Json::array({"x", "yz"})}},
+       [](const GenerateRequest& request) {
+         EXPECT_EQ(request.stop_strings, (std::vector<std::string>{"x", "yz"}));
+         EXPECT_TRUE(request.stop_in_speech);
+       }},
+  };
+  const GenerateRequest usual = read_chat_request(chat_body({{"seed", 1}}), model()).generate;
+  for (const SamplingRow& row : rows) {
+    SCOPED_TRACE(row.field.dump());
+    Json body = chat_body(row.field);
+    const bool seeded = body.contains("seed");
+    body["seed"] = seeded ? body["seed"] : Json(1);
+    const GenerateRequest request = read_chat_request(body, model()).generate;
+    row.check(request);
+    // And no other: with its own member put back, nothing is left of it.
+    SamplingParams rest = request.sampling;
+    const auto same = [](const SamplingParams& a, const SamplingParams& b) {
+      return (a.temperature == b.temperature) + (a.top_k == b.top_k) + (a.top_p == b.top_p) +
+             (a.min_p == b.min_p) + (a.repetition_penalty == b.repetition_penalty) +
+             (a.presence_penalty == b.presence_penalty) +
+             (a.frequency_penalty == b.frequency_penalty) + (a.penalty_scope == b.penalty_scope) +
+             (a.penalty_last_n == b.penalty_last_n) + (a.logit_bias.size() == b.logit_bias.size()) +
+             (a.seed == b.seed);
+    };
+    EXPECT_GE(same(rest, usual.sampling), 10) << "more than one member changed";
+  }
+}
+
+TEST(ServeRequests, ThinkingIsToldUnderEveryNameInUse) {
+  const auto read = [](const Json& more) { return read_chat_request(chat_body(more), model()); };
+  EXPECT_EQ(read({{"enable_thinking", false}}).thinking_budget, 0);
+  EXPECT_EQ(
+      read({{"enable_thinking", false}}).prompts,
+      read({{"chat_template_kwargs", {{"enable_thinking", false}}}}).prompts
+  );
+  EXPECT_EQ(read({{"reasoning", {{"max_tokens", 21}}}}).thinking_budget, 21);
+  EXPECT_EQ(read({{"reasoning", {{"effort", "low"}}}}).thinking_budget, 128);
+  EXPECT_EQ(read({{"reasoning", {{"enabled", false}}}}).thinking_budget, 0);
+  EXPECT_EQ(
+      read({{"chat_template_kwargs", {{"reasoning_effort", "minimal"}}}}).thinking_budget, 32
+  );
+  EXPECT_EQ(
+      read({{"conversational_mode", true}}).prompts,
+      read({{"chat_template_kwargs", {{"conversational_mode", true}}}}).prompts
+  );
+  EXPECT_EQ(
+      refusal(chat_body(
+          {{"enable_thinking", true}, {"chat_template_kwargs", {{"enable_thinking", false}}}}
+      )),
+      "chat_template_kwargs.enable_thinking"
+  );
+  EXPECT_EQ(
+      refusal(chat_body({{"reasoning_effort", "low"}, {"reasoning", {{"effort", "high"}}}})),
+      "reasoning.effort"
+  );
+  EXPECT_EQ(refusal(chat_body({{"reasoning", {{"exclude", true}}}})), "reasoning.exclude");
+}
+
+TEST(ServeRequests, FieldsOfAnotherFormAreRefusedWhereTheySaySomething) {
+  const auto completion_refusal = [](const Json& more) -> std::string {
+    Json body = {{"prompt", "Hello."}};
+    body.update(more);
+    try {
+      read_completion_request(body, model());
+    } catch (const ApiError& error) {
+      return error.param();
+    }
+    return "accepted";
+  };
+  for (const auto& [name, value] : std::vector<std::pair<const char*, Json>>{
+           {"prompt", "x"}, {"suffix", "x"}, {"echo", true}, {"best_of", 2}}) {
+    EXPECT_EQ(refusal(chat_body({{name, value}})), name);
+  }
+  EXPECT_EQ(
+      refusal(chat_body({{"prompt", nullptr}, {"suffix", ""}, {"echo", false}, {"best_of", 1}})),
+      "accepted"
+  );
+  const Json message = {{"role", "user"}, {"content", "x"}};
+  for (const auto& [name, value] : std::vector<std::pair<const char*, Json>>{
+           {"messages", Json::array({message})},
+           {"tools", Json::array({Json::object()})},
+           {"tool_choice", "required"},
+           {"reasoning_effort", "low"},
+           {"reasoning", {{"effort", "low"}}},
+           {"enable_thinking", true},
+           {"chat_template_kwargs", {{"enable_thinking", true}}},
+           {"suffix", "x"},
+           {"echo", true},
+           {"best_of", 2}}) {
+    EXPECT_EQ(completion_refusal({{name, value}}), name);
+  }
+  EXPECT_EQ(
+      completion_refusal(
+          {{"messages", Json::array()},
+           {"tools", Json::array()},
+           {"tool_choice", "none"},
+           {"echo", false},
+           {"chat_template_kwargs", Json::object()}}
+      ),
+      "accepted"
+  );
+}
+
+TEST(ServeRequests, WhatTheTemplateWouldNotSeeIsRefused) {
+  const auto with_message = [](const Json& more, bool strict) {
+    Json body = chat_body({{"strict", strict}});
+    body["messages"][0].update(more);
+    return refusal(body);
+  };
+  const Json call = {{"name", "f"}, {"arguments", "{}"}};
+  EXPECT_EQ(with_message({{"function_call", call}}, false), "messages[0].function_call");
+  EXPECT_EQ(with_message({{"audio", {{"id", "x"}}}}, false), "messages[0].audio");
+  EXPECT_EQ(with_message({{"function_call", nullptr}, {"refusal", nullptr}}, true), "accepted");
+  EXPECT_EQ(with_message({{"mood", "good"}}, false), "accepted");
+  EXPECT_EQ(with_message({{"mood", "good"}}, true), "messages[0].mood");
+  const Json part = {{"type", "text"}, {"text", "Hello."}, {"lang", "en"}};
+  EXPECT_EQ(with_message({{"content", Json::array({part})}}, false), "accepted");
+  EXPECT_EQ(with_message({{"content", Json::array({part})}}, true), "messages[0].content[0].lang");
+  const auto arguments = [](const Json& given, bool strict) {
+    return refusal(chat_body({{"chat_template_kwargs", given}, {"strict", strict}}));
+  };
+  EXPECT_EQ(arguments({{"enable_thinkin", true}}, false), "accepted");
+  EXPECT_EQ(arguments({{"enable_thinkin", true}}, true), "chat_template_kwargs.enable_thinkin");
+  EXPECT_EQ(arguments({{"enable_thinking", true}, {"thinking_token_budget", 4}}, true), "accepted");
+}
+
+TEST(ServeRequests, ToolsGoWithAFormatOfWhatIsSaidAlone) {
+  const Json tool = {
+      {"type", "function"},
+      {"function",
+       {{"name", "f"},
+        {"parameters", {{"type", "object"}, {"properties", {{"a", {{"type", "string"}}}}}}}}}};
+  const auto both = [&](const Json& choice, const Json& format) {
+    Json body = chat_body({{"tools", Json::array({tool})}, {"tool_choice", choice}});
+    body.update(format);
+    return body;
+  };
+  const Json json = {{"response_format", {{"type", "json_object"}}}};
+  EXPECT_EQ(refusal(both("required", json)), "tool_choice");
+  EXPECT_EQ(refusal(both("auto", {{"choice", Json::array({"a", "b"})}})), "tool_choice");
+  EXPECT_EQ(refusal(both("auto", {{"regex", "a+"}})), "tool_choice");
+  EXPECT_EQ(refusal(both("none", json)), "accepted");
+  EXPECT_EQ(refusal(both("auto", {{"response_format", {{"type", "text"}}}})), "accepted");
+  Json body = both("auto", json);
+  const auto matches = [&](const std::string& text) {
+    const GenerationRequest request = read_chat_request(body, model());
+    Matcher matcher(request.grammar);
+    for (const TokenId token : model().tokenizer->encode(text, SpecialTokens::kParse)) {
+      if (!matcher.accept(token)) {
+        return false;
+      }
+    }
+    return matcher.can_end();
+  };
+  const std::string call = "<|tool_call>call:f{a:1}<tool_call|>";
+  body["reasoning_effort"] = "none";
+  EXPECT_TRUE(matches(R"({"a": 1})"));
+  EXPECT_TRUE(matches(call));
+  EXPECT_TRUE(matches(call + call));
+  EXPECT_FALSE(matches("Well, " + call));
+  EXPECT_FALSE(matches(R"({"a": 1})" + call));
+  EXPECT_FALSE(matches("yes"));
+  body["parallel_tool_calls"] = false;
+  EXPECT_FALSE(matches(call + call));
+  body["response_format"] = {
+      {"type", "json_schema"},
+      {"json_schema",
+       {{"name", "n"},
+        {"schema",
+         {{"type", "object"},
+          {"properties", {{"b", {{"type", "boolean"}}}}},
+          {"required", Json::array({"b"})},
+          {"additionalProperties", false}}}}}};
+  EXPECT_TRUE(matches(R"({"b": true})"));
+  EXPECT_FALSE(matches(R"({"a": 1})"));
+  EXPECT_TRUE(matches(call));
+}
+
+TEST(ServeRequests, AGrammarGoesByBothItsNames) {
+  for (const char* name : {"grammar", "ebnf"}) {
+    EXPECT_NE(read_chat_request(chat_body({{name, "root ::= \"a\""}}), model()).grammar, nullptr);
+    EXPECT_EQ(refusal(chat_body({{name, "rout ::="}})), name);
+  }
+}
+
+// The documentation's list of refused fields, and the code's. A name with a * stands for all that
+// begin so.
+TEST(ServeRequests, TheDocumentationListsWhatIsRefused) {
+  std::ifstream file(OCTET_SOURCE_DIR "/docs/http_api.md");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const size_t begin = text.find("## What is refused");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string section = text.substr(begin, text.find("\n\n", begin + 20) - begin);
+  std::vector<std::string> listed;
+  const std::regex name("`([a-z_]+\\*?)`");
+  for (std::sregex_iterator match(section.begin(), section.end(), name), end; match != end;
+       ++match) {
+    listed.push_back((*match)[1]);
+  }
+  const auto stands_for = [](const std::string& pattern, std::string_view field) {
+    return pattern.back() == '*' ? field.starts_with(pattern.substr(0, pattern.size() - 1))
+                                 : field == pattern;
+  };
+  EXPECT_GT(listed.size(), 20U);
+  for (const std::string_view field : refused_fields()) {
+    EXPECT_TRUE(std::ranges::any_of(
+        listed, [&](const std::string& pattern) { return stands_for(pattern, field); }
+    )) << field
+       << " is refused and not listed";
+    EXPECT_EQ(refusal(chat_body({{std::string(field), 1}})), field);
+  }
+  for (const std::string& pattern : listed) {
+    EXPECT_TRUE(std::ranges::any_of(
+        refused_fields(), [&](std::string_view field) { return stands_for(pattern, field); }
+    )) << pattern
+       << " is listed and not refused";
+  }
 }
 
 TEST(ServeRequests, WhatIsNotSaidIsAsTheServerWasStarted) {

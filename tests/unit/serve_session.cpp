@@ -1,6 +1,7 @@
 // One generation from request to the bytes that a client gets, with a scripted target and a
 // connection that is no network.
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -110,6 +112,9 @@ GenerationRequest request_of(const Json& more) {
   return read_chat_request(body, served_model());
 }
 
+/// When the client's thread looks at what the engine has done.
+enum class Reader : uint8_t { kPrompt, kLate };
+
 struct Served {
   std::shared_ptr<FakeExchange> exchange = std::make_shared<FakeExchange>();
   int ends = 0;
@@ -120,7 +125,8 @@ struct Served {
 Served serve(
     const std::vector<TokenId>& text,
     const Json& more,
-    std::function<void(const FakeExchange&, int)> on_write = nullptr
+    std::function<void(const FakeExchange&, int)> on_write = nullptr,
+    Reader reader = Reader::kPrompt
 ) {
   Served served;
   served.exchange->on_write = std::move(on_write);
@@ -140,6 +146,9 @@ Served serve(
       [&](const std::string&) { ++served.ends; }
   );
   session->start(engine);
+  while (reader == Reader::kLate && !engine.idle()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   try {
     served.exchange->run();
   } catch (const std::runtime_error&) {
@@ -205,6 +214,81 @@ TEST(ServeSession, StopStringsCountBehindTheLeastTokens) {
     streamed["stream"] = true;
     EXPECT_EQ(streamed_content(serve(text, streamed).exchange->stream), expected);
   }
+}
+
+std::vector<TokenId> tokens_of(const std::string& text) {
+  return served_model().tokenizer->encode(text, SpecialTokens::kParse);
+}
+
+Json tool_request(const Json& more) {
+  Json request = {
+      {"tools",
+       Json::array({Json{
+           {"type", "function"},
+           {"function",
+            {{"name", "f"},
+             {"parameters", {{"type", "object"}, {"properties", {{"a", {{"type", "string"}}}}}}}}}}}
+       )}};
+  request.update(more);
+  return request;
+}
+
+// Of two calls where one was asked for, the second never was, however late the engine hears of it.
+TEST(ServeSession, WhatIsCutCountsNowhere) {
+  const std::vector<TokenId> one = tokens_of("Yes.<|tool_call>call:f{a:1}<tool_call|>");
+  std::vector<TokenId> two = one;
+  const std::vector<TokenId> more = tokens_of("<|tool_call>call:f{a:2}<tool_call|> and on and on");
+  two.insert(two.end(), more.begin(), more.end());
+  const Json request =
+      tool_request({{"parallel_tool_calls", false}, {"logprobs", true}, {"max_tokens", 200}});
+  for (const Reader reader : {Reader::kPrompt, Reader::kLate}) {
+    const Served served = serve(two, request, nullptr, reader);
+    const Json reply = Json::parse(served.exchange->whole.body);
+    const Json& choice = reply["choices"][0];
+    EXPECT_EQ(choice["message"]["tool_calls"].size(), 1U) << reply.dump();
+    EXPECT_EQ(choice["finish_detail"], "one_tool_call");
+    EXPECT_EQ(reply["usage"]["completion_tokens"], one.size());
+    EXPECT_EQ(choice["logprobs"]["content"].size(), one.size());
+  }
+}
+
+// Stop strings are for what is said: a thought or a call may hold them.
+TEST(ServeSession, StopStringsCountInSpeechAlone) {
+  const std::string thought = "<|channel>thought\nI stop here.<channel|>";
+  const std::string call = "<|tool_call>call:f{a:<|\"|>stop<|\"|>}<tool_call|>";
+  for (const Reader reader : {Reader::kPrompt, Reader::kLate}) {
+    const Json think = {{"stop", "stop"}, {"reasoning_effort", "high"}, {"max_tokens", 200}};
+    const Served said = serve(tokens_of(thought + "Now I stop there."), think, nullptr, reader);
+    const Json reply = Json::parse(said.exchange->whole.body);
+    EXPECT_EQ(reply["choices"][0]["message"]["content"], "Now I ") << reply.dump();
+    EXPECT_EQ(reply["choices"][0]["message"]["reasoning_content"], "I stop here.");
+    EXPECT_EQ(reply["choices"][0]["finish_detail"], "stop_string");
+    const Served called =
+        serve(tokens_of("Well." + call), tool_request({{"stop", "stop"}}), nullptr, reader);
+    const Json calls = Json::parse(called.exchange->whole.body);
+    ASSERT_EQ(calls["choices"][0]["message"]["tool_calls"].size(), 1U) << calls.dump();
+    EXPECT_EQ(
+        calls["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"], R"({"a":"stop"})"
+    );
+    EXPECT_EQ(calls["choices"][0]["finish_reason"], "tool_calls");
+  }
+}
+
+// Nor does one reach from speech across a thought, and what it had held back is said.
+TEST(ServeSession, NoStopStringReachesAcrossAThought) {
+  const Json request = {{"stop", "ab"}, {"reasoning_effort", "high"}, {"max_tokens", 200}};
+  const Served served = serve(tokens_of("Oh a<|channel>thought\nno<channel|>b, cab."), request);
+  EXPECT_EQ(content_of(served), "Oh ab, c");
+}
+
+TEST(ServeSession, ThoughtsAreCountedWithoutTheirLabel) {
+  const std::vector<TokenId> inside = tokens_of("I see it all.");
+  const Served served = serve(
+      tokens_of("<|channel>thought\nI see it all.<channel|>Yes."),
+      {{"reasoning_effort", "high"}, {"max_tokens", 200}}
+  );
+  const Json usage = Json::parse(served.exchange->whole.body)["usage"];
+  EXPECT_EQ(usage["completion_tokens_details"]["reasoning_tokens"], inside.size());
 }
 
 TEST(ServeSession, ABugInTheMiddleIsToldAndEndsTheReplyAlone) {

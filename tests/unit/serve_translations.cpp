@@ -11,6 +11,7 @@
 #include "octet/serve/messages_request.h"
 #include "octet/serve/responses_request.h"
 #include "octet/serve/text_routes.h"
+#include "octet/serve/thinking_fields.h"
 #include "support/request_seeds.h"
 #include "support/served_model.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <random>
 #include <utility>
 
@@ -12,7 +13,9 @@
 #include "octet/chat/speech_clauses.h"
 #include "octet/engine/grammar_constraint.h"
 #include "octet/serve/api_error.h"
+#include "octet/serve/prompt_members.h"
 #include "octet/serve/reply_constraints.h"
+#include "octet/serve/thinking_fields.h"
 
 namespace octet::serve {
 namespace {
@@ -144,10 +147,24 @@ void read_stops(RequestFields& fields, const ServedModel& model, GenerateRequest
   generate.stop_tokens = std::move(stops);
 }
 
+void check_drafter(int64_t drafts, const std::string& field, const ServedModel& model) {
+  if (drafts > 0 && model.max_drafts == 0) {
+    throw ApiError(field, "this server has no drafter, so there is nothing to draft with");
+  }
+}
+
 void read_speculation(RequestFields& fields, const ServedModel& model, GenerateRequest& generate) {
   const Json* value = fields.find("speculative");
+  const auto flat = fields.integer("speculative.n_max", 0, int64_t{1} << 30);
+  if (flat) {
+    check_drafter(*flat, "speculative.n_max", model);
+    generate.draft_max = static_cast<int>(std::min<int64_t>(*flat, kMaxDrafts));
+  }
   if (value == nullptr) {
     return;
+  }
+  if (flat) {
+    throw ApiError("speculative.n_max", "speculative.n_max and speculative exclude each other");
   }
   if (!value->is_object()) {
     throw ApiError("speculative", "speculative expects an object {\"enabled\", \"max_length\"}");
@@ -157,11 +174,7 @@ void read_speculation(RequestFields& fields, const ServedModel& model, GenerateR
   const auto longest = own.integer("max_length", 0, kMaxDrafts);
   const auto policy = own.text("policy", 16);
   own.refuse_unread(true);
-  if (enabled && longest.value_or(0) > 0 && model.max_drafts == 0) {
-    throw ApiError(
-        "speculative.max_length", "this server has no drafter, so there is nothing to draft with"
-    );
-  }
+  check_drafter(enabled ? longest.value_or(0) : 0, "speculative.max_length", model);
   if (policy && *policy != "adaptive" && *policy != "fixed") {
     throw ApiError("speculative.policy", "speculative.policy expects \"adaptive\" or \"fixed\"");
   }
@@ -212,6 +225,19 @@ std::vector<std::string> read_reasoning_keys(RequestFields& fields) {
   return {key};
 }
 
+/// The reply's length in its three spellings, of which the newest wins. `room`: what -1 means.
+std::optional<int64_t> read_limit(RequestFields& fields, int64_t room) {
+  const auto predict = fields.integer("n_predict", -1, int64_t{1} << 30);
+  const auto old_limit = fields.integer("max_tokens", 1, int64_t{1} << 30);
+  const auto new_limit = fields.integer("max_completion_tokens", 1, int64_t{1} << 30);
+  if (predict == 0) {
+    throw ApiError("n_predict", "n_predict expects -1 (no limit) or at least 1");
+  }
+  const std::optional<int64_t> oldest = predict == -1 ? room : predict;
+  const std::optional<int64_t> older = old_limit ? old_limit : oldest;
+  return new_limit ? new_limit : older;
+}
+
 /// Fields of both forms but the prompt. The grammar is read before. `longest`: tokens of the
 /// longest prompt.
 void read_common(
@@ -225,11 +251,9 @@ void read_common(
   read_stops(fields, model, generate);
   read_speculation(fields, model, generate);
   generate.draft_max = std::min(generate.draft_max, model.max_drafts);
-  const auto old_limit = fields.integer("max_tokens", 1, int64_t{1} << 30);
-  const auto new_limit = fields.integer("max_completion_tokens", 1, int64_t{1} << 30);
   const int64_t room = std::max<int64_t>(1, model.context_length - longest);
   const int64_t usual = model.max_tokens > 0 ? model.max_tokens : room;
-  generate.max_tokens = std::min(room, new_limit.value_or(old_limit.value_or(usual)));
+  generate.max_tokens = std::min(room, read_limit(fields, room).value_or(usual));
   generate.min_tokens = fields.integer("min_tokens", 0, int64_t{1} << 30).value_or(0);
   if (generate.min_tokens > generate.max_tokens) {
     throw ApiError(
@@ -274,73 +298,26 @@ void read_common(
   }
 }
 
-/// Every spelling in use means one hard limit.
-std::optional<int64_t> read_thinking_budget(RequestFields& fields, RequestFields* arguments) {
-  std::optional<int64_t> budget;
-  const auto take = [&](std::optional<int64_t> value, const std::string& name) {
-    if (value && budget && *budget != *value) {
-      throw ApiError(
-          name, fmt::format("{} contradicts another thinking budget of this request", name)
-      );
-    }
-    budget = value ? value : budget;
-  };
-  for (const char* name : kThinkingBudgetNames) {
-    take(fields.integer(name, -1, int64_t{1} << 30), name);
-    if (arguments != nullptr) {
-      take(arguments->integer(name, -1, int64_t{1} << 30), arguments->name_of(name));
+/// Fields of another form of request are refused where they say anything.
+void refuse_foreign(
+    RequestFields& fields, std::initializer_list<const char*> names, const char* place
+) {
+  for (const char* name : names) {
+    const Json* value = fields.find(name);
+    const bool says_nothing = value == nullptr || *value == false ||
+                              (!value->is_primitive() && value->empty()) || *value == "" ||
+                              *value == "none";
+    if (!says_nothing) {
+      throw ApiError(name, fmt::format("{} is not supported {}", name, place))
+          .with_code("unsupported_field");
     }
   }
-  if (const Json* thinking = fields.find("thinking")) {
-    if (!thinking->is_object()) {
-      throw ApiError("thinking", "thinking expects an object {\"type\", \"budget_tokens\"}");
-    }
-    RequestFields own(*thinking, "thinking.");
-    const auto type = own.text("type", 16).value_or("enabled");
-    take(own.integer("budget_tokens", -1, int64_t{1} << 30), "thinking.budget_tokens");
-    own.refuse_unread(true);
-    if (type != "enabled" && type != "disabled") {
-      throw ApiError("thinking.type", "thinking.type expects \"enabled\" or \"disabled\"");
-    }
-    if (type == "disabled") {
-      take(0, "thinking.type");
-    }
-  }
-  if (budget == -1) {
-    budget.reset();  // -1: no limit
-  }
-  return budget;
 }
 
-struct Effort {
-  std::string_view name;
-  std::optional<int64_t> budget;
-};
-
-constexpr Effort kEfforts[] = {
-    // NOLINT(modernize-avoid-c-arrays): a table of literals
-    {"none", 0},
-    {"minimal", 32},
-    {"low", 128},
-    {"medium", 512},
-    {"high", std::nullopt},
-    {"xhigh", std::nullopt},
-};
-
-/// A budget from reasoning_effort, where none is given in tokens.
-std::optional<int64_t> read_effort(RequestFields& fields, std::optional<int64_t> budget) {
-  const auto effort = fields.text("reasoning_effort", 32);
-  if (!effort) {
-    return budget;
+void refuse_best_of(RequestFields& fields) {
+  if (const auto best = fields.integer("best_of", 1, kMostChoices); best.value_or(1) != 1) {
+    throw ApiError("best_of", "best_of is not supported").with_code("unsupported_field");
   }
-  for (const Effort& known : kEfforts) {
-    if (*effort == known.name) {
-      return budget ? budget : known.budget;
-    }
-  }
-  throw ApiError(
-      "reasoning_effort", "reasoning_effort expects none, minimal, low, medium, high or xhigh"
-  );
 }
 
 const Json* checked_tools(RequestFields& fields) {
@@ -489,9 +466,23 @@ ChatPrompt read_chat_prompt(RequestFields& fields, const ServedModel& model) {
     own.emplace(*given, "chat_template_kwargs.");
   }
   ChatPrompt prompt;
-  prompt.thinking_budget = read_effort(fields, read_thinking_budget(fields, own ? &*own : nullptr));
-  const auto enabled = own ? own->boolean("enable_thinking") : std::nullopt;
-  prompt.thinking = enabled.value_or(prompt.thinking_budget != 0);
+  const bool strict = fields.boolean("strict").value_or(false);
+  check_message_members(*messages, strict);
+  const ThinkingWish wish = read_thinking_wish(fields, own ? &*own : nullptr);
+  if (strict && own) {
+    refuse_unknown_arguments(*given, *own, model.chat_template->source());
+  }
+  prompt.thinking_budget = wish.budget;
+  prompt.thinking = wish.enabled.value_or(prompt.thinking_budget != 0);
+  if (wish.enabled) {
+    arguments["enable_thinking"] = *wish.enabled;
+  }
+  if (const auto spoken = fields.boolean("conversational_mode")) {
+    if (arguments.value("conversational_mode", Json(*spoken)) != *spoken) {
+      throw ApiError("conversational_mode", "conversational_mode contradicts chat_template_kwargs");
+    }
+    arguments["conversational_mode"] = *spoken;
+  }
   if (prompt.thinking_budget == 0) {
     arguments["enable_thinking"] = prompt.thinking = false;
   } else if (prompt.thinking_budget && !arguments.contains("thinking_token_budget")) {
@@ -527,6 +518,8 @@ GenerationRequest read_chat_request(const Json& body, const ServedModel& model) 
   const bool strict = fields.boolean("strict").value_or(false);
   GenerationRequest request;
   request.form = ReplyForm::kChat;
+  refuse_foreign(fields, {"prompt", "suffix", "echo"}, "by a chat");
+  refuse_best_of(fields);
   const Json* modalities = fields.find("modalities");
   if (modalities != nullptr && *modalities != Json::array({"text"})) {
     throw ApiError("modalities", "modalities supports only [\"text\"]");
@@ -537,15 +530,22 @@ GenerationRequest read_chat_request(const Json& body, const ServedModel& model) 
   const ThoughtStart thought = thought_of(prompt, model);
   const std::string choice = read_tools(fields, tools, request);
   request.grammar = read_constraint(fields, model, thought);
-  if (auto calls = tool_grammar({tools, choice, thought}, model, request)) {
-    if (request.grammar != nullptr) {
+  ToolDemand demand = {tools, choice, thought, nullptr};
+  if (request.grammar != nullptr && request.tools_allowed) {
+    demand.speech = may_speak(choice) ? speech_schema(fields) : nullptr;
+    if (demand.speech == nullptr) {
       throw ApiError(
-          "tool_choice", "this tool_choice and a format of the reply exclude each other"
+          "tool_choice",
+          "tools that may be called go with response_format alone, and a demanded call with no "
+          "format; leave the format out, or set tool_choice to none"
       );
     }
+  }
+  if (auto calls = tool_grammar(demand, model, request)) {
     request.grammar = std::move(calls);
   }
   read_common(fields, model, std::ssize(prompt.tokens), request);
+  request.generate.stop_in_speech = true;
   request.reasoning_keys = read_reasoning_keys(fields);
   request.log_probabilities = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, kMostScores);
@@ -565,6 +565,22 @@ GenerationRequest read_completion_request(const Json& body, const ServedModel& m
   const bool strict = fields.boolean("strict").value_or(false);
   GenerationRequest request;
   request.form = ReplyForm::kCompletion;
+  refuse_foreign(
+      fields,
+      {"messages",
+       "tools",
+       "tool_choice",
+       "reasoning_effort",
+       "reasoning",
+       "enable_thinking",
+       "conversational_mode",
+       "chat_template_kwargs",
+       "top_logprobs",
+       "suffix",
+       "echo"},
+      "by a completion"
+  );
+  refuse_best_of(fields);
   request.prompts = read_prompts(fields, model);
   int64_t longest = 0;
   for (const std::vector<TokenId>& prompt : request.prompts) {
@@ -575,15 +591,6 @@ GenerationRequest read_completion_request(const Json& body, const ServedModel& m
   read_common(fields, model, longest, request);
   if (request.choices * std::ssize(request.prompts) > kMostReplies) {
     throw ApiError("n", fmt::format("prompts times n exceeds {}", kMostReplies));
-  }
-  if (fields.boolean("echo").value_or(false)) {
-    throw ApiError("echo", "echo is not supported").with_code("unsupported_field");
-  }
-  if (const auto best = fields.integer("best_of", 1, kMostChoices); best.value_or(1) != 1) {
-    throw ApiError("best_of", "best_of is not supported").with_code("unsupported_field");
-  }
-  if (!fields.text("suffix", 1 << 20).value_or("").empty()) {
-    throw ApiError("suffix", "suffix is not supported").with_code("unsupported_field");
   }
   if (const auto scores = fields.integer("logprobs", 0, kMostScores)) {
     request.log_probabilities = true;

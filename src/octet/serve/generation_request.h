@@ -3,7 +3,6 @@
 // honoured, refused by name, or one that cannot change the output; nothing is silently ignored.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -32,15 +31,6 @@ struct ServedModel {
   int64_t max_tokens = 0;  // of a reply that does not say; 0: to the end of the context
   int max_drafts = 0;      // 0: there is no drafter
 };
-
-/// Under which a request, or its chat_template_kwargs, may give a thinking budget.
-inline constexpr auto kThinkingBudgetNames = std::to_array<const char*>(
-    {"thinking_token_budget",
-     "thinking_budget_tokens",
-     "reasoning_budget_tokens",
-     "thinking_budget",
-     "reasoning_budget"}
-);
 
 /// Of chat completions, completions, responses, messages.
 enum class ReplyForm : uint8_t { kChat, kCompletion, kResponse, kMessage };

@@ -1,5 +1,6 @@
 #include "octet/serve/messages_request.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -8,6 +9,7 @@
 
 #include "octet/serve/api_error.h"
 #include "octet/serve/chat_translation.h"
+#include "octet/serve/thinking_fields.h"
 
 namespace octet::serve {
 namespace {
@@ -183,7 +185,7 @@ void translate_thinking(ChatTranslation& chat) {
     chat.drop({"thinking"});
     return;
   }
-  bool told = given("thinking") || given("chat_template_kwargs") || given("reasoning_effort");
+  bool told = std::ranges::any_of(kThinkingWishNames, given);
   for (const char* name : kThinkingBudgetNames) {
     told = told || given(name);
   }

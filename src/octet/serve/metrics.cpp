@@ -112,7 +112,10 @@ struct Metrics::Families {
       registry, "octet:e2e_request_latency_seconds", "Submit to the last token", kSeconds
   );
   Histogram& queued = histogram(
-      registry, "octet:request_queue_time_seconds", "Submit to the start of the prompt", kSeconds
+      registry,
+      "octet:request_queue_time_seconds",
+      "Submit to the start of the prompt, or to the end of what never started",
+      kSeconds
   );
   Histogram& acceptance = histogram(
       registry,
@@ -184,9 +187,11 @@ void Metrics::on_step(const EngineStep& step) {
 
 void Metrics::on_reply(const ReplyReport& report) {
   Families& own = *families_;
-  own.prompt_tokens.Increment(static_cast<double>(report.prompt_tokens));
-  own.prefix_queries.Increment(static_cast<double>(report.prompt_tokens));
-  own.prefix_hits.Increment(static_cast<double>(report.reused_tokens));
+  if (report.started) {
+    own.prompt_tokens.Increment(static_cast<double>(report.prompt_tokens));
+    own.prefix_queries.Increment(static_cast<double>(report.prompt_tokens));
+    own.prefix_hits.Increment(static_cast<double>(report.reused_tokens));
+  }
   if (const auto reason = own.finished.find(report.finish); reason != own.finished.end()) {
     reason->second->Increment();
   }

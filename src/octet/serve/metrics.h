@@ -1,4 +1,4 @@
-// Counts what the engine and the server do, for Prometheus. The only place that knows
+// Counts what the engine and the server do for clients, for Prometheus. The only place that knows
 // prometheus-cpp. Names are those that tools for other servers look for, under the prefix "octet:".
 // Invariant: every metric exists, at zero, from the start, so that rates have a beginning.
 #pragma once

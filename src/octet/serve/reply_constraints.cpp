@@ -82,10 +82,12 @@ std::shared_ptr<const Grammar> from_sources(
       return model.grammars->regex(*regex, thought);
     }));
   }
-  if (const auto ebnf = fields.text("grammar", kMostSourceBytes)) {
-    found.push_back(compiled(fields.name_of("grammar"), [&] {
-      return model.grammars->ebnf(*ebnf, thought);
-    }));
+  for (const char* name : {"grammar", "ebnf"}) {
+    if (const auto ebnf = fields.text(name, kMostSourceBytes)) {
+      found.push_back(compiled(fields.name_of(name), [&] {
+        return model.grammars->ebnf(*ebnf, thought);
+      }));
+    }
   }
   if (const Json* schema = fields.find(schema_name)) {
     found.push_back(compiled(fields.name_of(schema_name), [&] {
@@ -214,6 +216,19 @@ std::string read_tools(RequestFields& fields, const Json* tools, GenerationReque
   return chosen;
 }
 
+const Json* speech_schema(RequestFields& fields) {
+  static const Json kAnyObject = {{"type", "object"}};
+  const Json* format = fields.find("response_format");
+  if (format == nullptr || (*format)["type"] == "text") {
+    return nullptr;
+  }
+  return (*format)["type"] == "json_object" ? &kAnyObject : &(*format)["json_schema"]["schema"];
+}
+
+bool may_speak(const std::string& choice) {
+  return choice == "auto" || choice == "none";
+}
+
 std::shared_ptr<const Grammar> tool_grammar(
     const ToolDemand& demand, const ServedModel& model, const GenerationRequest& request
 ) {
@@ -235,13 +250,14 @@ std::shared_ptr<const Grammar> tool_grammar(
     strict = strict || !signature.free_arguments;
     rules.tools.push_back(std::move(signature));
   }
-  const bool demanded = named || demand.choice == "required";
+  const bool demanded = !may_speak(demand.choice);
   const bool restricted = request.tool_names.size() < demand.tools->size();
-  if (!demanded && !strict && !restricted) {
+  if (!demanded && !strict && !restricted && demand.speech == nullptr) {
     return nullptr;  // the model is free, and its calls are read as they come
   }
   rules.use = demanded ? ToolUse::kRequired : ToolUse::kAllowed;
   rules.parallel = request.parallel_tool_calls;
+  rules.speech = demand.speech;
   return compiled("tools", [&] { return model.grammars->tool_calls(rules, demand.thought); });
 }
 

@@ -28,7 +28,14 @@ struct ToolDemand {
   const Json* tools = nullptr;  // checked; null: none
   std::string choice;           // of read_tools
   ThoughtStart thought = ThoughtStart::kNone;
+  const Json* speech = nullptr;  // schema of what is said where nothing is called; null: free
 };
+/// The schema of response_format, which read_constraint has found to be one; null: none is given.
+const Json* speech_schema(RequestFields& fields);
+
+/// Whether the choice leaves it to the model whether to call.
+bool may_speak(const std::string& choice);
+
 /// What enforces the choice and the schemas of strict tools; null where the model is free.
 std::shared_ptr<const Grammar> tool_grammar(
     const ToolDemand& demand, const ServedModel& model, const GenerationRequest& request

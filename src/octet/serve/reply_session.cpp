@@ -57,11 +57,15 @@ class ReplySession::Choice {
     }
   }
 
-  void push(const EmittedToken& token) {
-    if (!cut_) {
-      read(token);
-      spoken->add(token.token, std::exchange(said_, {}));
+  /// Whether the token belongs to the reply: what comes behind its cut depends on how soon the
+  /// engine hears of it.
+  bool push(const EmittedToken& token) {
+    if (cut_) {
+      return false;
     }
+    read(token);
+    spoken->add(token.token, std::exchange(said_, {}));
+    return true;
   }
 
   void read(const EmittedToken& token) {
@@ -75,7 +79,8 @@ class ReplySession::Choice {
       speak(token.text);
       return;
     }
-    if (reader_->thinking() && token.token < model_.tokenizer->vocabulary_size() &&
+    if (reader_->thinking() && !reader_->naming() &&
+        token.token < model_.tokenizer->vocabulary_size() &&
         !model_.tokenizer->is_control(token.token)) {
       ++text.thinking_tokens;
     }
@@ -98,6 +103,9 @@ class ReplySession::Choice {
     end_speech();
     spoken->add_rest(std::exchange(said_, {}));
     text.report = finished.report;
+    if (cut_) {
+      text.report.reply_tokens = seen_;
+    }
     text.times = finished.result.times;
     text.thinking_closed = finished.thinking_closed;
     const bool matched = speech_.match() >= 0;
@@ -402,8 +410,7 @@ void ReplySession::take(Choice& choice, int64_t index, ReplyStreamEvent event) {
   } else if (auto* tokens = std::get_if<ReplyTokens>(&event)) {
     std::vector<EmittedToken> scored;
     for (EmittedToken& token : tokens->tokens) {
-      choice.push(token);
-      if (token.scores) {
+      if (choice.push(token) && token.scores) {
         scored.push_back(std::move(token));
       }
     }

@@ -20,6 +20,8 @@ constexpr auto kRefused = std::to_array<std::string_view>({
     "audio",
     "bad_words",
     "beam_width",
+    "chat_template",
+    "documents",
     "dry_allowed_length",
     "dry_base",
     "dry_multiplier",
@@ -38,14 +40,17 @@ constexpr auto kRefused = std::to_array<std::string_view>({
     "id_slot",
     "length_penalty",
     "logits_processors",
+    "min_keep",
     "lora",
     "mirostat",
     "mirostat_eta",
     "mirostat_tau",
     "n_keep",
     "prediction",
+    "prompt_logprobs",
     "samplers",
     "skip_special_tokens",
+    "t_max_predict_ms",
     "tfs_z",
     "top_a",
     "top_n_sigma",
@@ -67,8 +72,8 @@ constexpr auto kRefused = std::to_array<std::string_view>({
 
 }  // namespace
 
-bool changes_output(std::string_view field) {
-  return std::ranges::find(kRefused, field) != kRefused.end();
+std::span<const std::string_view> refused_fields() {
+  return kRefused;
 }
 
 Json parse_body(const std::string& body, const JsonLimits& limits) {
@@ -199,7 +204,7 @@ void RequestFields::refuse_unread(bool strict) const {
     if (read_.contains(name) || value.is_null()) {
       continue;
     }
-    if (changes_output(name)) {
+    if (std::ranges::find(kRefused, name) != kRefused.end()) {
       throw ApiError(
           name_of(name),
           fmt::format("{} is not supported here and would change the output", name_of(name))

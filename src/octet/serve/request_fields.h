@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,6 @@ class RequestFields {
 };
 
 /// Fields of other servers that would change the output here too, and are therefore refused.
-bool changes_output(std::string_view field);
+std::span<const std::string_view> refused_fields();
 
 }  // namespace octet::serve

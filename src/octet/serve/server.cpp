@@ -88,6 +88,19 @@ GenerationRequest read_request(
                                    : read_chat_request(body, model);
 }
 
+/// Waits for the end of a reply of the server's own. Throws what it failed of.
+ReplyFinished finished_of(ReplyStream& stream) {
+  for (;;) {
+    ReplyStreamEvent event = stream.next();
+    if (const auto* failed = std::get_if<ReplyFailed>(&event)) {
+      throw failed->error;
+    }
+    if (auto* finished = std::get_if<ReplyFinished>(&event)) {
+      return std::move(*finished);
+    }
+  }
+}
+
 int64_t seconds_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch()
@@ -554,7 +567,13 @@ void Server::Impl::props(const HttpRequest& /*request*/, const Exchange& exchang
       {"memory",
        {{"weights_bytes", facts_.weights_bytes},
         {"drafter_bytes", facts_.drafter_bytes},
-        {"cache_bytes", status.cache_bytes}}},
+        {"kv_bytes", status.cache_bytes - status.draft_context_bytes},
+        {"draft_context_bytes", status.draft_context_bytes},
+        {"scratch_bytes", facts_.scratch_bytes},
+        {"program_bytes", facts_.program_bytes},
+        {"tables_bytes", facts_.tables_bytes},
+        {"tables_in_memory", facts_.tables_in_memory},
+        {"limit_bytes", facts_.memory_limit_bytes > 0 ? Json(facts_.memory_limit_bytes) : Json()}}},
       {"requests", {{"running", status.running}, {"waiting", status.waiting}}},
       {"limits",
        {{"body_bytes", options_.max_body_bytes}, {"connections", options_.max_connections}}}};
@@ -599,7 +618,8 @@ void Server::Impl::generate(const HttpRequest& request, const Exchange& exchange
 void Server::Impl::warm_up() {
   std::vector<std::shared_ptr<ReplyStream>> streams;
   const auto warm = [&](EngineRequest request) {
-    if (auto stream = engine_.submit(std::move(request))) {
+    request.warm_up = true;
+    if (auto stream = engine_.submit(std::move(request))) {  // null: going down already
       streams.push_back(std::move(stream));
     }
   };
@@ -627,15 +647,17 @@ void Server::Impl::warm_up() {
     pin.pin_prompt = true;
     warm(std::move(pin));
   }
-  for (const std::shared_ptr<ReplyStream>& stream : streams) {
-    for (;;) {
-      const ReplyStreamEvent event = stream->next();
-      if (const auto* failed = std::get_if<ReplyFailed>(&event)) {
-        throw failed->error;
-      }
-      if (std::holds_alternative<ReplyFinished>(event)) {
-        break;
-      }
+  for (size_t i = 0; i < streams.size(); ++i) {
+    const ReplyFinished finished = finished_of(*streams[i]);
+    if (draining_ || finished.result.finish == FinishReason::kCancelled) {
+      return;
+    }
+    const bool place = static_cast<int>(i) < engine_.options().parallel;
+    if (place && engine_.max_drafts() > 0 && finished.result.acceptance.drafted == 0) {
+      throw Error(
+          ErrorKind::kUnsupported,
+          "no draft was made while warming up; --draft-max 0 serves without"
+      );
     }
   }
   warming_ = false;

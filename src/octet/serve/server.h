@@ -38,6 +38,11 @@ struct ServedFacts {
   std::string undrafted_reason;
   int64_t weights_bytes = 0;
   int64_t drafter_bytes = 0;
+  int64_t scratch_bytes = 0;  // planned
+  int64_t program_bytes = 0;
+  int64_t tables_bytes = 0;
+  bool tables_in_memory = false;
+  int64_t memory_limit_bytes = 0;  // 0: none
   int64_t trained_context = 0;
   std::string machine;  // the kernels' name
 };
@@ -56,8 +61,8 @@ class Server {
   ~Server();
 
   uint16_t port() const;
-  /// Makes a drafted step, then serves until the second signal, or until what runs at the first one
-  /// is answered.
+  /// Makes a drafted step for every place, then serves until the second signal, or until what runs
+  /// at the first one is answered. Throws Error where there is a drafter and no step drafted.
   void run();
 
  private:
