@@ -21,8 +21,11 @@ TEST(Page, WorksInABrowser) {
   if (!std::filesystem::exists(OCTET_SOURCE_DIR "/build/webui/index.html")) {
     OCTET_NEEDS("the page in this build (make webui)");
   }
+  // Pictures of the page stay there, for whoever wants to look.
+  const std::string pictures = OCTET_SOURCE_DIR "/build/page";
+  std::filesystem::create_directories(pictures);
   const std::string command = "cd " + shell_quoted(folder) + " && node tests/page_in_browser.mjs " +
-                              shell_quoted(OCTET_PROGRAM);
+                              shell_quoted(OCTET_PROGRAM) + " " + shell_quoted(pictures);
   EXPECT_EQ(std::system(command.c_str()), 0);  // NOLINT(concurrency-mt-unsafe): one thread
 }
 

@@ -59,7 +59,7 @@ export interface ChatRequest {
   max_tokens?: number;
   tools?: unknown[];
   chat_template_kwargs: { enable_thinking: boolean; thinking_token_budget?: number };
-  speculative: { enabled: boolean; max_length?: number };
+  speculative?: { enabled: boolean; max_length?: number };
 }
 
 export interface Props {
@@ -67,7 +67,7 @@ export interface Props {
   machine: string;
   n_ctx: number;
   default_generation_settings: { temperature: number };
-  speculative: { enabled: boolean; reason: string | null };
+  speculative: { enabled: boolean; reason: string | null; max_length: number };
 }
 
 async function failure(response: Response): Promise<Error> {

@@ -3,30 +3,13 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { Api, type ChatRequest, type Props } from "./api";
 import { Composer } from "./composer";
-import { apply, new_reply, to_api, type Assistant, type Message } from "./conversation";
+import { apply, new_reply, type Assistant, type Message } from "./conversation";
 import { LivePanel } from "./live_panel";
 import { AssistantMessage, UserMessage } from "./messages";
 import { SettingsPanel } from "./settings_panel";
-import { load_settings, number_of, store_settings, tools_of, type Settings } from "./settings";
+import { request_of } from "./request";
+import { load_settings, store_settings } from "./settings";
 import { add_step, no_steps } from "./step_history";
-
-function request_of(settings: Settings, messages: Message[]): ChatRequest {
-  const temperature = number_of("Temperature", settings.temperature);
-  const max_tokens = number_of("Longest reply", settings.max_tokens);
-  const budget = number_of("Thinking budget", settings.thinking_budget);
-  const tools = tools_of(settings.tools);
-  return {
-    messages: to_api(settings.system, messages),
-    ...(temperature !== undefined && { temperature }),
-    ...(max_tokens !== undefined && { max_tokens }),
-    ...(tools !== undefined && { tools }),
-    chat_template_kwargs: {
-      enable_thinking: settings.thinking,
-      ...(budget !== undefined && { thinking_token_budget: budget }),
-    },
-    speculative: settings.drafting ? { enabled: true, max_length: settings.draft_max } : { enabled: false },
-  };
-}
 
 export function App() {
   const [settings, set_settings] = useState(load_settings);
@@ -58,7 +41,7 @@ export function App() {
   async function answer(talk: Message[]) {
     let request: ChatRequest;
     try {
-      request = request_of(settings, talk);
+      request = request_of(settings, talk, props);
     } catch (error) {
       set_problem((error as Error).message);
       return;

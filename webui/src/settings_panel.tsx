@@ -11,6 +11,8 @@ interface SettingsPanelProps {
 
 export function SettingsPanel({ settings, props, on_change }: SettingsPanelProps) {
   const set = <K extends keyof Settings>(name: K, value: Settings[K]) => on_change({ ...settings, [name]: value });
+  const drafts = props === null || props.speculative.enabled;
+  const most_drafts = props?.speculative.enabled ? props.speculative.max_length : 7;
   const recommended = props?.default_generation_settings.temperature;
   return (
     <details class="settings">
@@ -38,14 +40,14 @@ export function SettingsPanel({ settings, props, on_change }: SettingsPanelProps
           onInput={(e) => set("thinking_budget", e.currentTarget.value)}
         />
       </Field>
-      <Check label="Drafting" checked={settings.drafting} on_change={(on) => set("drafting", on)} />
-      <Field label={`Most drafts a step: ${settings.draft_max}`}>
+      <Check label="Drafting" disabled={!drafts} checked={drafts && settings.drafting} on_change={(on) => set("drafting", on)} />
+      <Field label={`Most drafts a step: ${Math.min(settings.draft_max, most_drafts)}`}>
         <input
           type="range"
           min={1}
-          max={7}
-          disabled={!settings.drafting}
-          value={settings.draft_max}
+          max={most_drafts}
+          disabled={!drafts || !settings.drafting}
+          value={Math.min(settings.draft_max, most_drafts)}
           onInput={(e) => set("draft_max", Number(e.currentTarget.value))}
         />
       </Field>
@@ -81,10 +83,17 @@ function Field({ label, children }: { label: string; children: ComponentChildren
   );
 }
 
-function Check({ label, checked, on_change }: { label: string; checked: boolean; on_change: (on: boolean) => void }) {
+interface CheckProps {
+  label: string;
+  checked: boolean;
+  disabled?: boolean;
+  on_change: (on: boolean) => void;
+}
+
+function Check({ label, checked, disabled = false, on_change }: CheckProps) {
   return (
     <label class="check">
-      <input type="checkbox" checked={checked} onChange={(e) => on_change(e.currentTarget.checked)} />
+      <input type="checkbox" checked={checked} disabled={disabled} onChange={(e) => on_change(e.currentTarget.checked)} />
       <span>{label}</span>
     </label>
   );

@@ -41,7 +41,7 @@ export function StepChart({ title, history, series }: StepChartProps) {
       {
         width,
         height: kHeight,
-        legend: { live: false },
+        legend: { show: false }, // its colours would not follow the theme
         cursor: { show: false },
         scales: { x: { time: false }, y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.1)] } },
         axes: [
@@ -84,7 +84,14 @@ export function StepChart({ title, history, series }: StepChartProps) {
   const spoken = latest === undefined ? "no steps yet" : series.map(({ label, of }) => `${label} ${of(latest).toFixed(1)}`).join(", ");
   return (
     <figure class="chart" role="img" aria-label={`${title}, last step: ${spoken}`}>
-      <figcaption>{title}</figcaption>
+      <figcaption>
+        {title}
+        {series.map(({ label, colour: name }) => (
+          <span key={label} class="key" style={{ color: `var(${name})` }}>
+            {label}
+          </span>
+        ))}
+      </figcaption>
       <div ref={place} />
     </figure>
   );
