@@ -252,6 +252,29 @@ const checks = {
     await refused(400, "grammar", () => chat("Hello.", { grammar: "rout ::=" }));
     await refused(400, "response_format.type", () => chat("Hello.", { response_format: { type: "xml" } }));
   },
+  async "beside tools a format is for what is said"() {
+    const schema = { type: "object", properties: { answer: { type: "string", maxLength: 40 } }, required: ["answer"], additionalProperties: false };
+    const format = { response_format: { type: "json_schema", json_schema: { name: "said", schema } }, tools: TOOLS, max_tokens: 120 };
+    for (const speculative of [{ enabled: false }, { policy: "fixed" }]) {
+      let said = 0;
+      let called = 0;
+      for (const text of ["Please look left.", "What is the capital of Finland?", "Hello."]) {
+        const request = { ...ask(text, { ...format, speculative }) };
+        request.messages = [ROBOT, ...request.messages];
+        const { message, finish_reason } = (await client.chat.completions.create(request)).choices[0];
+        if (finish_reason === "tool_calls") {
+          called += 1;
+          assert.equal(message.content ?? "", "");
+          message.tool_calls.forEach((call) => JSON.parse(call.function.arguments));
+        } else {
+          said += 1;
+          assert.equal(typeof JSON.parse(message.content).answer, "string");
+        }
+      }
+      assert.ok(called > 0 && said > 0, `${called} calls, ${said} texts`);
+    }
+    await refused(400, "tool_choice", () => chat("Hello.", { tools: TOOLS, regex: "a+" }));
+  },
   async "demanded tools are called"() {
     const request = { ...ask("Hello."), tools: TOOLS };
     request.messages = [ROBOT, ...request.messages];
@@ -283,6 +306,22 @@ const checks = {
     const stream = await streamed(request);
     assert.equal(stream.reasoning, message.reasoning_content);
     assert.equal(stream.content, message.content);
+    // Every token is a thought, speech, a mark, a label or the end, and is counted once.
+    const { choices, usage } = await client.chat.completions.create({ ...request, logprobs: true });
+    const counts = { mark: 0, label: 0, thought: 0, speech: 0 };
+    let inside = "speech";
+    for (const { token } of choices[0].logprobs.content) {
+      if (/^<.*\|>$|^<\|.*>$/.test(token)) {
+        counts.mark += 1;
+        inside = token === "<|channel>" ? "label" : "speech";
+      } else {
+        counts[inside] += 1;
+        if (inside === "label" && token.includes("\n")) inside = "thought";
+      }
+    }
+    assert.ok(counts.thought > 3 && counts.speech > 0, JSON.stringify(counts));
+    assert.equal(usage.completion_tokens_details.reasoning_tokens, counts.thought);
+    assert.equal(usage.completion_tokens, Object.values(counts).reduce((a, b) => a + b));
   },
   async "a thinking budget holds, wherever it stands"() {
     const request = ask("What is 12 plus 30?");
@@ -300,7 +339,7 @@ const checks = {
     for (const spelling of spellings) {
       for (const speculative of [{ enabled: false }, { policy: "fixed" }]) {
         const reply = await client.chat.completions.create({ ...request, ...spelling, speculative });
-        assert.ok(reply.usage.completion_tokens_details.reasoning_tokens <= 4, "label and budget");
+        assert.ok(reply.usage.completion_tokens_details.reasoning_tokens <= 2, "more than the budget");
         texts.add(JSON.stringify(reply.choices[0].message));
       }
     }
@@ -361,13 +400,54 @@ const checks = {
     await refused(401, null, () => stranger.models.list());
   },
   async "hanging up cancels"() {
-    const request = ask("Tell me a story about a mouse.", { ignore_eos: true, max_tokens: 700 });
-    const stream = await client.chat.completions.create({ ...request, stream: true });
+    const cancelled = async () => {
+      const text = await (await get("/metrics")).text();
+      return Number(/^octet:request_success_total\{finished_reason="cancelled"\} (\S+)$/m.exec(text)[1]);
+    };
+    const requests = async () => (await (await get("/props")).json()).requests;
+    const until = async (holds) => {
+      for (let i = 0; i < 200 && !(await holds()); ++i) await new Promise((resolve) => setTimeout(resolve, 10));
+      assert.ok(await holds(), `${holds}`);
+    };
+    const endless = ask("Tell me a story about a mouse.", { ignore_eos: true, max_tokens: 1500, temperature: 1, seed: 3 });
+    const start = (more, signal) => client.chat.completions.create({ ...endless, ...more }, { signal });
+    await idle();
+
+    let before = await cancelled();
+    const stream = await start({ stream: true });
     for await (const chunk of stream) {
       if (chunk.choices[0]?.delta.content) break;
     }
     stream.controller.abort();
     await idle();
+    assert.equal(await cancelled(), before + 1, "a stream");
+
+    before = await cancelled();
+    const whole = new AbortController();
+    const gone = assert.rejects(start({}, whole.signal));
+    await until(async () => (await requests()).running === 1);
+    whole.abort();
+    await gone;
+    await idle();
+    assert.equal(await cancelled(), before + 1, "a whole reply");
+
+    before = await cancelled();
+    const { total_slots } = await (await get("/props")).json();
+    const running = Array.from({ length: total_slots }, () => new AbortController());
+    const ends = running.map((one) => assert.rejects(start({}, one.signal)));
+    await until(async () => (await requests()).running === total_slots);
+    const queued = new AbortController();
+    const waits = assert.rejects(start({}, queued.signal));
+    await until(async () => (await requests()).waiting === 1);
+    queued.abort();
+    await waits;
+    await until(async () => (await requests()).waiting === 0);
+    assert.equal(await cancelled(), before + 1, "one that waited");
+    assert.equal((await requests()).running, total_slots, "and no other");
+    running.forEach((one) => one.abort());
+    await Promise.all(ends);
+    await idle();
+    assert.equal(await cancelled(), before + 1 + total_slots);
   },
   async "cancel and end thinking by id"() {
     const request = ask("Tell me a story about a mouse.", { ignore_eos: true, max_tokens: 700, request_id: "mine-1" });
@@ -418,7 +498,7 @@ const checks = {
     assert.equal((await post("/v1/requests/think-1/end_thinking", "")).status, 404);
     // A budget and a ban of what closes the thought contradict each other; the limit is the stronger.
     const banned = await client.chat.completions.create({ ...request, logit_bias: { [close]: -100 }, thinking_token_budget: 3 });
-    assert.ok(banned.usage.completion_tokens_details.reasoning_tokens <= 5);
+    assert.equal(banned.usage.completion_tokens_details.reasoning_tokens, 3);
   },
   async "times are told"() {
     const reply = await chat("Tell me a story about a fox.", { ignore_eos: true, max_tokens: 120 });
@@ -437,6 +517,7 @@ const checks = {
     });
     const request = { ...ask("Nod, and look to the left and then up."), tools: TOOLS };
     request.messages = [ROBOT, ...request.messages];
+    const singles = [];
     for (const speculative of [{ enabled: false }, { policy: "fixed" }]) {
       for (let seed = 0; seed < 4; ++seed) {
         const more = { ...request, speculative, seed, temperature: seed };
@@ -445,10 +526,13 @@ const checks = {
         for (const call of animated.choices[0].message.tool_calls ?? []) assert.notEqual(call.function.name, "look_at");
         const free = await client.chat.completions.create({ ...more, tool_choice: allowed("auto", "describe_view") });
         for (const call of free.choices[0].message.tool_calls ?? []) assert.equal(call.function.name, "describe_view");
-        const single = await client.chat.completions.create({ ...more, parallel_tool_calls: false });
+        const single = await client.chat.completions.create({ ...more, parallel_tool_calls: false, logprobs: true });
         assert.ok((single.choices[0].message.tool_calls ?? []).length <= 1);
+        assert.equal(single.choices[0].logprobs.content.length, single.usage.completion_tokens);
+        singles.push([seed, single.usage.completion_tokens, single.choices[0].logprobs.content]);
       }
     }
+    assert.deepEqual(singles.slice(0, 4), singles.slice(4), "drafting changed what is counted");
   },
   async "deadlines end a reply"() {
     const reply = await chat("Tell me a story about a mouse.", { ignore_eos: true, max_tokens: 700, deadline_ms: 40 });

@@ -1,8 +1,9 @@
-// Replies under json_schema, drafted and plain, judged by an independent validator (npm `ajv`), on a running server:
+// Replies under json_schema, drafted and plain, and the form of all replies, judged by an independent validator (npm
+// `ajv`), on a running server:
 //   node serve_schemas.mjs http://127.0.0.1:PORT KEY
 import assert from "node:assert/strict";
 import Ajv from "ajv/dist/2020.js";
-import { ROBOT, post, run } from "./serve_client.mjs";
+import { ROBOT, TOOLS, post, run } from "./serve_client.mjs";
 
 const string = { type: "string", maxLength: 12 };
 const object = (properties, more = {}) => ({
@@ -80,4 +81,101 @@ for (const [name, schema] of Object.entries(SCHEMAS)) {
     assert.ok(complete > 0, "none was complete");
   };
 }
+
+// The objects of the API as strict clients take them apart: every required member, null where there is nothing.
+const required = (properties, more = {}) => ({ type: "object", properties, required: Object.keys(properties), ...more });
+const count = { type: "integer", minimum: 0 };
+const text = { type: "string" };
+const or_null = (schema) => ({ anyOf: [schema, { type: "null" }] });
+const usage = required({
+  prompt_tokens: count,
+  completion_tokens: count,
+  total_tokens: count,
+  prompt_tokens_details: required({ cached_tokens: count, audio_tokens: count }),
+  completion_tokens_details: required({
+    reasoning_tokens: count,
+    audio_tokens: count,
+    accepted_prediction_tokens: count,
+    rejected_prediction_tokens: count,
+  }),
+});
+const scored = { token: text, logprob: { type: "number", maximum: 0 }, bytes: or_null({ type: "array", items: { type: "integer", minimum: 0, maximum: 255 } }) };
+const logprobs = or_null(required({
+  content: or_null({ type: "array", items: required({ ...scored, top_logprobs: { type: "array", items: required(scored) } }) }),
+  refusal: { type: "null" },
+}));
+const finish = { enum: ["stop", "length", "tool_calls"] };
+const call = required({ id: { type: "string", minLength: 1 }, type: { const: "function" }, function: required({ name: text, arguments: text }) });
+const head = (object, model = text) => ({ id: { type: "string", minLength: 1 }, object: { const: object }, created: { type: "integer", minimum: 1 }, model });
+const REPLY = required({
+  ...head("chat.completion"),
+  choices: {
+    type: "array",
+    minItems: 1,
+    items: required({
+      index: count,
+      finish_reason: finish,
+      logprobs,
+      message: required({ role: { const: "assistant" }, content: or_null(text), refusal: { type: "null" } }, {
+        properties: { role: { const: "assistant" }, content: or_null(text), refusal: { type: "null" }, tool_calls: { type: "array", minItems: 1, items: call } },
+      }),
+    }),
+  },
+  usage,
+});
+const CHUNK = required({
+  ...head("chat.completion.chunk"),
+  choices: {
+    type: "array",
+    items: required({
+      index: count,
+      finish_reason: or_null(finish),
+      delta: {
+        type: "object",
+        properties: {
+          role: { const: "assistant" },
+          content: or_null(text),
+          tool_calls: { type: "array", items: required({ index: count }, { properties: { index: count, id: text, type: { const: "function" } } }) },
+        },
+      },
+    }),
+  },
+}, { properties: { usage: or_null(usage) } });
+const COMPLETION = required({
+  ...head("text_completion"),
+  choices: { type: "array", minItems: 1, items: required({ index: count, text, finish_reason: finish, logprobs: or_null({ type: "object" }) }) },
+  usage,
+});
+
+const user = (content) => ({ role: "user", content });
+const KINDS = {
+  plain: { messages: [user("What is the capital of Finland?")] },
+  thinking: { messages: [user("What is 12 plus 30?")], reasoning_effort: "high" },
+  calling: { messages: [ROBOT, user("Please look left.")], tools: TOOLS },
+  scored: { messages: [user("Hello.")], logprobs: true, top_logprobs: 2, max_tokens: 6 },
+  several: { messages: [user("Hello.")], n: 3, max_tokens: 6, temperature: 1 },
+  cut: { messages: [user("Tell me a story.")], max_tokens: 2 },
+};
+for (const [name, kind] of Object.entries(KINDS)) {
+  checks[`the form of a reply: ${name}`] = async () => {
+    const wanted = { temperature: 0, max_tokens: 200, reasoning_effort: "none", ...kind };
+    const whole = await (await post("/v1/chat/completions", wanted)).json();
+    const valid = ajv.compile(REPLY);
+    assert.ok(valid(whole), `${ajv.errorsText(valid.errors)}: ${JSON.stringify(whole)}`);
+    assert.equal(whole.choices[0].message.tool_calls !== undefined, name === "calling");
+    const stream = await (await post("/v1/chat/completions", { ...wanted, stream: true, stream_options: { include_usage: true } })).text();
+    const chunks = stream.split("\n\n").filter((event) => event.startsWith("data: {")).map((event) => JSON.parse(event.slice(6)));
+    const fits = ajv.compile(CHUNK);
+    assert.ok(chunks.length > 2);
+    for (const chunk of chunks) assert.ok(fits(chunk), `${ajv.errorsText(fits.errors)}: ${JSON.stringify(chunk)}`);
+    assert.ok(chunks.at(-1).usage.total_tokens > 0);
+  };
+}
+checks["the form of a completion"] = async () => {
+  for (const more of [{}, { logprobs: 2 }, { prompt: ["One", "Two"] }]) {
+    const whole = await (await post("/v1/completions", { prompt: "In the beginning", max_tokens: 6, ...more })).json();
+    const valid = ajv.compile(COMPLETION);
+    assert.ok(valid(whole), `${ajv.errorsText(valid.errors)}: ${JSON.stringify(whole)}`);
+  }
+};
 await run(checks);
