@@ -206,7 +206,7 @@ TEST(ServeRequests, FieldsOfAnotherFormAreRefusedWhereTheySaySomething) {
     return "accepted";
   };
   for (const auto& [name, value] : std::vector<std::pair<const char*, Json>>{
-           {"prompt", "x"}, {"suffix", "x"}, {"echo", true}, {"best_of", 2}}) {
+           {"prompt", "none"}, {"suffix", "x"}, {"echo", true}, {"best_of", 2}}) {
     EXPECT_EQ(refusal(chat_body({{name, value}})), name);
   }
   EXPECT_EQ(
@@ -296,7 +296,8 @@ TEST(ServeRequests, ToolsGoWithAFormatOfWhatIsSaidAlone) {
   EXPECT_TRUE(matches(call));
   EXPECT_TRUE(matches(call + call));
   EXPECT_FALSE(matches("Well, " + call));
-  EXPECT_FALSE(matches(R"({"a": 1})" + call));
+  EXPECT_TRUE(matches(R"({"a": 1})" + call)) << "speech, then calls";
+  EXPECT_FALSE(matches(call + R"({"a": 1})"));
   EXPECT_FALSE(matches("yes"));
   body["parallel_tool_calls"] = false;
   EXPECT_FALSE(matches(call + call));

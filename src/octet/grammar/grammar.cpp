@@ -164,9 +164,12 @@ std::shared_ptr<const Grammar> GrammarCompiler::tool_calls(
     );
     const int64_t most = tools.parallel ? kUnbounded : 1;
     if (tools.speech != nullptr) {
+      PatternPtr said = schema_pattern(*tools.speech, "#", *json_syntax(), rules, state_->limits);
+      if (tools.tools.empty()) {
+        return said;
+      }
       return octet::choice(
-          {schema_pattern(*tools.speech, "#", *json_syntax(), rules, state_->limits),
-           repeat(call, 1, most)}
+          {sequence({std::move(said), repeat(call, 0, most)}), repeat(call, 1, most)}
       );
     }
     const int64_t least = tools.use == ToolUse::kRequired ? 1 : 0;

@@ -42,7 +42,8 @@ struct ToolRules {
   ToolUse use = ToolUse::kAllowed;
   bool parallel = true;       // more than one call in a reply
   bool speech_before = true;  // text may precede the first call
-  /// JSON Schema of what is said in place of calls: either that, or calls alone. Null: free speech.
+  /// JSON Schema of what is said: that, with calls behind it or not, or calls alone. Null: speech
+  /// is free.
   const nlohmann::ordered_json* speech = nullptr;
 };
 

@@ -304,9 +304,11 @@ void refuse_foreign(
 ) {
   for (const char* name : names) {
     const Json* value = fields.find(name);
-    const bool says_nothing = value == nullptr || *value == false ||
-                              (!value->is_primitive() && value->empty()) || *value == "" ||
-                              *value == "none";
+    const std::string_view field = name;
+    const bool off = field == "tool_choice" || field == "reasoning_effort";
+    const bool says_nothing = value == nullptr || *value == false || *value == "" ||
+                              (!value->is_primitive() && value->empty()) ||
+                              (off && *value == "none");
     if (!says_nothing) {
       throw ApiError(name, fmt::format("{} is not supported {}", name, place))
           .with_code("unsupported_field");

@@ -28,7 +28,7 @@ struct ToolDemand {
   const Json* tools = nullptr;  // checked; null: none
   std::string choice;           // of read_tools
   ThoughtStart thought = ThoughtStart::kNone;
-  const Json* speech = nullptr;  // schema of what is said where nothing is called; null: free
+  const Json* speech = nullptr;  // schema of what is said; null: free
 };
 /// The schema of response_format, which read_constraint has found to be one; null: none is given.
 const Json* speech_schema(RequestFields& fields);
