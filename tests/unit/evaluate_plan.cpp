@@ -92,6 +92,27 @@ TEST(Plan, BetweenAndBeyondItFollowsTheLines) {
   }
 }
 
+TEST(Plan, ADrafterMakesNoMoreThanItsBlock) {
+  CycleCosts costs = linear_costs();
+  costs.block = 4;
+  EXPECT_EQ(costs.most_drafts(), 3);
+  EXPECT_EQ(plan_drafts(costs, AcceptanceProfile(3, 1.0), {0, 1}).size(), 4U);
+  costs.block = 16;
+  EXPECT_EQ(costs.most_drafts(), 7) << "no more than was measured";
+}
+
+/// Costs that seem to fall with the context, by noise, fall no further.
+TEST(Plan, NoiseIsNotExtrapolated) {
+  CycleCosts costs = linear_costs();
+  for (double& ms : costs.contexts[1].forward_ms) {
+    ms = costs.contexts[0].forward_ms[0] - 0.1;
+  }
+  costs.contexts[1].draft_ms = 5.9;
+  const auto far = plan_drafts(costs, AcceptanceProfile(7, 0.5), {1'000'000, 1});
+  EXPECT_DOUBLE_EQ(far[0].step_ms, costs.contexts[1].forward_ms[0]);
+  EXPECT_GT(far[7].step_ms, 5.9);
+}
+
 TEST(Plan, TheBestLengthFollowsTheAcceptance) {
   const CycleCosts costs = linear_costs();
   const auto best = [&](double probability, int conversations) {
@@ -118,6 +139,7 @@ TEST(Plan, WorkloadsAddPromptAndReply) {
   EXPECT_DOUBLE_EQ(plan.drafted_ms, 1024.0 + 99.0 / 8.0 * middle[7].step_ms);
   // 2 ms a row at the nearest measured length, and 4 ms for what 4,000 positions add to a row.
   EXPECT_NEAR(plan_workload(costs, profile, {4000, 100, 1}).first_token_ms, 100.0 * 6.0, 1e-9);
+  EXPECT_DOUBLE_EQ(plan_workload(costs, profile, {0, 1, 1}).first_token_ms, 12.0) << "a pass";
   CycleCosts none = costs;
   none.prefill.clear();
   EXPECT_THROW(plan_workload(none, profile, {0, 512, 100}), Error);

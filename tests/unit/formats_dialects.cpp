@@ -241,6 +241,15 @@ TEST(HfDraftConfig, NestedAndFlatKeys) {
   EXPECT_EQ(nested.number("dflash.rope.freq_base"), 1e6);
 }
 
+TEST(HfDraftConfig, SoftCapOfTheDraftLogits) {
+  constexpr const char* kCap = "dflash.final_logit_softcapping";
+  EXPECT_EQ(draft_metadata(kNested, "").find_number(kCap), std::nullopt);
+  EXPECT_EQ(
+      draft_metadata(kNested + R"(,"final_logit_softcapping":15.0)", "").find_number(kCap), 15.0
+  );
+  EXPECT_EQ(draft_metadata(kNested, R"("final_logit_softcapping":0.0)").find_number(kCap), 0.0);
+}
+
 TEST(HfDraftConfig, RotaryParametersInEveryPlace) {
   const auto base = [](const std::string& more) {
     return draft_metadata(kNested, more).number("dflash.rope.freq_base");

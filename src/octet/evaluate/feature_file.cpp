@@ -16,7 +16,7 @@ namespace octet {
 namespace {
 
 constexpr std::string_view kMagic = "OCTETFEA";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint32_t kRecordMark = 0x44524352;  // "RCRD"
 constexpr uint32_t kEndMark = 0x2E444E45;     // "END."
 constexpr int64_t kMostTaps = 256;

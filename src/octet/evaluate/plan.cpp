@@ -31,13 +31,15 @@ ContextCosts costs_at(const CycleCosts& costs, int64_t context) {
   const ContextCosts& a = all[high - 1];
   const ContextCosts& b = all[high];
   const auto between = [&](double at_a, double at_b) {
-    return on_line(
+    const double there = on_line(
         static_cast<double>(context),
         static_cast<double>(a.context),
         at_a,
         static_cast<double>(b.context),
         at_b
     );
+    // No cost falls as the context grows: a line that does is noise.
+    return context > b.context ? std::max(there, at_b) : context < a.context ? at_a : there;
   };
   ContextCosts result;
   result.context = context;
@@ -86,7 +88,9 @@ double prefill_ms(const CycleCosts& costs, int64_t rows) {
       nearest = &candidate;
     }
   }
-  return nearest->ms * static_cast<double>(rows) / static_cast<double>(nearest->rows);
+  const double ms = nearest->ms * static_cast<double>(rows) / static_cast<double>(nearest->rows);
+  const auto measured = static_cast<int64_t>(costs.contexts.front().forward_ms.size());
+  return std::max(ms, base_forward_ms(costs, std::min(rows, measured)));
 }
 
 }  // namespace
@@ -132,9 +136,9 @@ std::vector<PlannedLength> plan_drafts(
            conversations * (here.forward_ms[k] - base[k]);
   };
   const double plain_ms = forward_ms(1);
-  const auto block = static_cast<int64_t>(base.size());
-  const double drafts_ms =
-      here.draft_ms * base_forward_ms(costs, block * place.conversations) / base.back();
+  const int64_t block = costs.block;
+  const double drafts_ms = here.draft_ms * base_forward_ms(costs, block * place.conversations) /
+                           base_forward_ms(costs, block);
   std::vector<PlannedLength> lengths;
   for (int drafts = 0; drafts <= costs.most_drafts(); ++drafts) {
     PlannedLength length;

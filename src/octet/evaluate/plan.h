@@ -5,6 +5,7 @@
 // stated below.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -28,7 +29,11 @@ struct PrefillCosts {
 struct CycleCosts {
   std::vector<ContextCosts> contexts;  // ascending, at least one, all with as many rows
   std::vector<PrefillCosts> prefill;   // ascending; may be empty
-  int most_drafts() const { return static_cast<int>(contexts.front().forward_ms.size()) - 1; }
+  int block = 8;                       // rows of a draft block: one more than it has drafts
+  /// That the drafter makes and whose verification was measured.
+  int most_drafts() const {
+    return std::min(block, static_cast<int>(contexts.front().forward_ms.size())) - 1;
+  }
 };
 
 /// Probability that draft k (from 0) of a block is accepted when those before it are.
@@ -61,7 +66,8 @@ struct PlanPlace {
 ///     rows cost more at its context (attention)
 ///   drafts = a block a conversation, growing as a forward pass of as many rows does
 ///   injection = one position for every token.
-/// Contexts between measured ones are interpolated linearly, those beyond extrapolated.
+/// Contexts between measured ones are interpolated linearly, those beyond extrapolated, but to no
+/// less than at the nearest measured one.
 /// Returns lengths 0 to most_drafts(), 0 being plain decoding.
 std::vector<PlannedLength> plan_drafts(
     const CycleCosts& costs, const AcceptanceProfile& profile, const PlanPlace& place

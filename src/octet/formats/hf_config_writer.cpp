@@ -192,6 +192,9 @@ void write_drafter(JsonWriter& json, const Metadata& m, const HfTensorFacts& fac
   if (const std::optional<double> scale = m.find_number("dflash.embedding_scale")) {
     json.member("embedding_scale", *scale);
   }
+  if (const std::optional<double> cap = m.find_number("dflash.final_logit_softcapping")) {
+    json.member("final_logit_softcapping", *cap);
+  }
   json.end_object();
   json.member("vocab_size", m.integer("dflash.vocab_size")).member("hidden_size", d.hidden);
   json.member("num_hidden_layers", d.layers).member("num_attention_heads", d.heads);

@@ -186,6 +186,10 @@ HfConfig read_dflash_config(const JsonValue& config) {
           keys.holder("embedding_scale").find_number("embedding_scale")) {
     metadata.set("dflash.embedding_scale", static_cast<float>(*scale));
   }
+  constexpr const char* kCap = "final_logit_softcapping";
+  if (const std::optional<double> cap = keys.holder(kCap).find_number(kCap)) {
+    metadata.set(fmt::format("dflash.{}", kCap), static_cast<float>(*cap));
+  }
   const std::vector<int64_t> taps = read_taps(keys);
   const std::optional<int64_t> target_layers = config.find_integer("num_target_layers");
   check_taps(taps, target_layers);

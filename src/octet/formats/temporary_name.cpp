@@ -65,7 +65,11 @@ std::optional<Writer> writer_of(std::string_view name, std::string_view output) 
   if (number_error != std::errc() || rest != end || writer.number < 0) {
     return std::nullopt;
   }
-  return writer;
+  // Other files may be called alike, "2024-01" say.
+  const bool as_written =
+      name.substr(output.size() + 1, name.size() - output.size() - 1 - kSuffix.size()) ==
+      fmt::format("{}-{}", writer.process, writer.number);
+  return as_written ? std::optional<Writer>(writer) : std::nullopt;
 }
 
 bool is_running(pid_t process) {

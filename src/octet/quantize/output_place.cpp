@@ -112,30 +112,29 @@ bool exchange(const std::string& a, const std::string& b) {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 }
 
-/// The old content steps aside; it comes back when the new one cannot take its place.
-void replace_in_steps(
-    const std::string& from,
-    const std::string& to,
-    const std::string& aside,
-    std::error_code& failed
-) {
-  fs::rename(to, aside, failed);
-  if (failed) {
-    return;
-  }
-  fs::rename(from, to, failed);
-  std::error_code ignored;
-  if (failed) {
-    fs::rename(aside, to, ignored);
-  } else {
-    fs::remove_all(aside, ignored);
-  }
-}
-
 [[noreturn]] void fail(const std::string& path, std::string_view action, std::error_code reason) {
   throw Error(
       ErrorKind::kIo, fmt::format("{}: cannot {} the folder: {}", path, action, reason.message())
   );
+}
+
+/// The old content steps aside, under a name that nobody clears away, and comes back when the new
+/// one cannot take its place.
+void replace_in_steps(const std::string& from, const std::string& to) {
+  const std::string aside = TemporaryName(to).path() + ".old";
+  std::error_code failed;
+  fs::rename(to, aside, failed);
+  if (failed) {
+    fail(to, "rename", failed);
+  }
+  fs::rename(from, to, failed);
+  std::error_code back;
+  if (!failed) {
+    fs::remove_all(aside, back);
+    return;
+  }
+  fs::rename(aside, to, back);
+  fail(back ? fmt::format("{} (what was there is {} now)", to, aside) : to, "rename", failed);
 }
 
 }  // namespace
@@ -203,7 +202,7 @@ void AtomicFolder::finish() {
   if (!replaces) {
     fs::rename(temporary_.path(), path_, failed);
   } else if (!exchanged) {
-    replace_in_steps(temporary_.path(), path_, TemporaryName(path_).path(), failed);
+    replace_in_steps(temporary_.path(), path_);
   }
   if (failed) {
     fail(path_, "rename", failed);

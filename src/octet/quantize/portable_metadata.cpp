@@ -128,16 +128,20 @@ void describe_new_types(Metadata& metadata, const CheckpointPlan& plan) {
     }
   }
   bool kept = false;
+  bool folder = false;
   bool all_scaled = true;
   for (const PlannedTensor& planned : plan) {
-    if (planned.dtype == DType::kNVFP4) {
+    folder = folder || planned.dtype == DType::kNVFP4ModelOpt;
+    if (planned.dtype == DType::kNVFP4 || planned.dtype == DType::kNVFP4ModelOpt) {
       const bool exact = is_exact_copy(*planned.source, planned.dtype);
       kept = kept || exact;
       all_scaled = all_scaled && exact && planned.source->input_scale.has_value();
     }
   }
   const std::string* algorithm = metadata.find_string(kAlgorithm);
-  if (!kept) {
+  // A folder's other words follow from its input scales, which calibration may still add.
+  const bool mixed = algorithm != nullptr && *algorithm == "MIXED_PRECISION";
+  if (!kept || (folder && !mixed)) {
     idle.emplace_back(kAlgorithm);
   } else if (algorithm != nullptr && *algorithm == "NVFP4" && !all_scaled) {
     metadata.set(kAlgorithm, std::string("MIXED_PRECISION"));

@@ -98,6 +98,7 @@ void take_row(CycleCosts& costs, const JsonValue& row) {
     costs.prefill.push_back({rows, ms});
   } else if (name == "C_d") {
     at_context(costs, context).draft_ms = ms;
+    costs.block = static_cast<int>(rows);
   } else if (name.starts_with("inject")) {
     at_context(costs, context).inject_ms = ms / static_cast<double>(rows);
   } else if (name == "C_t" || name.starts_with("C_v")) {
@@ -135,7 +136,7 @@ CycleCosts read_costs(const std::string& path) {
       std::all_of(costs.contexts.begin(), costs.contexts.end(), [&](const auto& context) {
         return is_complete(context, most);
       });
-  if (costs.contexts.empty() || !complete) {
+  if (costs.contexts.empty() || !complete || costs.block < 2) {
     throw Error(
         ErrorKind::kMalformed,
         fmt::format(
@@ -317,7 +318,7 @@ std::string plan_json(
 int eval_plan(const EvalPlanArguments& arguments) {
   const std::vector<NamedWorkload> workloads = workloads_of(arguments);
   const CycleCosts costs = read_costs(arguments.costs_file);
-  const AcceptanceProfile profile = profile_of(arguments, costs.most_drafts());
+  const AcceptanceProfile profile = profile_of(arguments, costs.block - 1);
   std::vector<int64_t> contexts = arguments.contexts;
   if (contexts.empty()) {
     contexts.reserve(costs.contexts.size());
