@@ -222,11 +222,12 @@ try {
     await stopped(stop);
     assert.ok((await speech.innerText()).length > 20, "what was said stays");
   }
-  // The close of a thought is made unlikely, so that only the button ends it.
-  const { tokens: close } = await (
-    await fetch(`${address}/tokenize`, { method: "POST", body: JSON.stringify({ content: "<channel|>" }) })
-  ).json();
-  more = { ...more, temperature: 0, logit_bias: { [close[0]]: -60 } };
+  // What ends a thought is made unlikely, so that only the button ends it.
+  const ends = ["<channel|>", "<|tool_call>", "<|tool_response>", "<turn|>", "<|turn>"];
+  const ids = await Promise.all(
+    ends.map(async (content) => (await (await fetch(`${address}/tokenize`, { method: "POST", body: JSON.stringify({ content }) })).json()).tokens[0]),
+  );
+  more = { ...more, temperature: 0, logit_bias: Object.fromEntries(ids.map((id) => [id, -60])) };
   await page.check(".check:has-text('Thinking') input");
   await page.click("text=New talk");
   await say(page, "What is 12 plus 30?");
