@@ -28,6 +28,7 @@ class Slot {
   struct Reusable {
     int64_t length = 0;
     bool drafter_too = true;  // false: the drafter goes on from less context than it could have
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 misreads the defaulted operator
     auto operator<=>(const Reusable&) const = default;
   };
   /// How many positions of `prompt` need not be processed again; at most all but one, because the
