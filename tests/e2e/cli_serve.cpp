@@ -255,6 +255,9 @@ TEST(Serve, FlagsOfAFileHaveTheirEffect) {
 
 // The least that a server of one text needs: everything that it keeps beyond has to go again.
 TEST(Serve, StaysBelowItsMemoryLimit) {
+  if (kUnderAddressSanitizer) {
+    GTEST_SKIP() << "AddressSanitizer's own memory counts as the server's";
+  }
   std::vector<std::string> flags = {"--parallel", "1", "--slots", "64", "--memory-limit"};
   std::vector<std::string> tight = flags;
   tight.insert(tight.end(), {"1M", "-c", "2048", "--port", "0"});  // as the server below has it
