@@ -53,6 +53,19 @@ std::vector<int64_t> integers(const JsonValue& metadata, const char* key) {
   return result;
 }
 
+/// The model with a small tokenizer, as a folder and then as the GGUF file whose path is returned.
+std::string converted_there_and_back(
+    const TemporaryDirectory& directory, Checkpoint& model, int64_t vocabulary
+) {
+  const SmallTokenizer tokenizer(vocabulary);
+  tokenizer.add_to(model.metadata);
+  write_gguf(directory.file("source.gguf"), model.metadata, model.tensors());
+  const auto source = open_checkpoint(directory.file("source.gguf"));
+  const auto folder = convert_to_hf(*source, directory.file("folder"));
+  convert_to_gguf(*folder, directory.file("converted.gguf"));
+  return directory.file("converted.gguf");
+}
+
 TEST(NpmGguf, ReadsConvertedFolders) {
   if (!reader_is_installed()) {
     OCTET_NEEDS("node, or @huggingface/gguf in " << kDirectory);
@@ -60,13 +73,7 @@ TEST(NpmGguf, ReadsConvertedFolders) {
   const TemporaryDirectory directory;
   const GemmaShape shape;
   const auto model = make_gemma(shape, 3);
-  const SmallTokenizer tokenizer(shape.vocabulary);
-  tokenizer.add_to(model->metadata);
-  write_gguf(directory.file("source.gguf"), model->metadata, model->tensors());
-  const auto source = open_checkpoint(directory.file("source.gguf"));
-  const auto folder = convert_to_hf(*source, directory.file("folder"));
-  const std::string path = directory.file("model.gguf");
-  convert_to_gguf(*folder, path);
+  const std::string path = converted_there_and_back(directory, *model, shape.vocabulary);
   const JsonValue result = read_by_npm(path);
   const JsonValue* metadata = result.find("metadata");
   ASSERT_NE(metadata, nullptr);
@@ -85,13 +92,7 @@ TEST(NpmGguf, ReadsConvertedDrafters) {
   shape.windowed = {true, false};
   shape.causal = {true, false};
   const auto model = make_dflash(shape, 3);
-  const SmallTokenizer tokenizer(shape.vocabulary);
-  tokenizer.add_to(model->metadata);
-  write_gguf(directory.file("source.gguf"), model->metadata, model->tensors());
-  const auto source = open_checkpoint(directory.file("source.gguf"));
-  const auto folder = convert_to_hf(*source, directory.file("folder"));
-  const std::string path = directory.file("drafter.gguf");
-  convert_to_gguf(*folder, path);
+  const std::string path = converted_there_and_back(directory, *model, shape.vocabulary);
   const JsonValue result = read_by_npm(path);
   const JsonValue* metadata = result.find("metadata");
   ASSERT_NE(metadata, nullptr);

@@ -26,31 +26,28 @@ const std::string kSuite =
     "{\"id\":\"c\",\"turns\":[\"I want to hear a story with a mouse.\"]}\n"
     "{\"id\":\"d\",\"turns\":[\"What is a river?\"]}\n";
 
+/// The command for the shipped target with that drafter on one thread (tests share the machine),
+/// then `more`.
+std::vector<std::string> with_drafter(
+    const std::string& drafter, std::vector<std::string> command, std::vector<std::string> more
+) {
+  command.insert(command.end(), {"-m", kPairTarget, "-md", drafter, "-t", "1"});
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
+
 std::vector<std::string> command_for(
     const TemporaryDirectory& directory, const std::string& prompts, std::vector<std::string> more
 ) {
-  std::vector<std::string> command = {
-      "generate-data",
-      "-m",
-      kPairTarget,
-      "-md",
+  std::vector<std::string> command = with_drafter(
       kPairDrafter,
-      "-t",
-      "1",
-      "--prompts",
-      prompts,
-      "--seed",
-      "3",
-      "--temp",
-      "1",
-      "-n",
-      "48",
-      "--thinking",
-      "0.5",
-      "-o",
-      directory.file("data.jsonl"),
-      "--features",
-      directory.file("data.features")};
+      {"generate-data"},
+      {"--prompts", prompts, "--seed", "3", "--temp", "1", "-n", "48", "--thinking", "0.5"}
+  );
+  command.insert(
+      command.end(),
+      {"-o", directory.file("data.jsonl"), "--features", directory.file("data.features")}
+  );
   command.insert(command.end(), more.begin(), more.end());
   return command;
 }
@@ -73,17 +70,9 @@ TEST(GenerateData, WritesWhatReplayReads) {
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_THAT(again.err, HasSubstr("--force"));
 
-  const std::vector<std::string> replay = {
-      "eval",
-      "replay",
-      "-m",
-      kPairTarget,
-      "-md",
-      kPairDrafter,
-      "-t",
-      "1",
-      "--features",
-      directory.file("data.features")};
+  const std::vector<std::string> replay = with_drafter(
+      kPairDrafter, {"eval", "replay"}, {"--features", directory.file("data.features")}
+  );
   const ProgramResult table = run_octet(replay);
   ASSERT_EQ(table.exit_code, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("acceptance length"));
@@ -284,22 +273,16 @@ TEST(GenerateData, ReplayReadsTheHeadBesideTheDrafter) {
   std::filesystem::copy_file(kPairDrafter, drafter);
   ASSERT_EQ(run_octet(command_for(directory, prompts, {"-q"})).exit_code, 0);
   const auto replay = [&](const std::string& head) {
-    const ProgramResult result = run_octet(
-        {"eval",
-         "replay",
-         "-m",
-         kPairTarget,
-         "-md",
-         drafter,
-         "-t",
-         "1",
-         "--features",
+    const ProgramResult result = run_octet(with_drafter(
+        drafter,
+        {"eval", "replay"},
+        {"--features",
          directory.file("data.features"),
          "--no-attribution",
          "--json",
          "--draft-head",
          head}
-    );
+    ));
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return parse_json(bytes_of(result.out));
   };
@@ -308,19 +291,11 @@ TEST(GenerateData, ReplayReadsTheHeadBesideTheDrafter) {
   };
   const JsonValue none = replay("auto");
   EXPECT_EQ(none.find("draft_head"), nullptr);
-  const ProgramResult stored = run_octet(
-      {"draft-head",
-       "-m",
-       kPairTarget,
-       "-md",
-       drafter,
-       "-t",
-       "1",
-       "--tokens",
-       "64",
-       "--text",
-       directory.write("text", "A river is water.")}
-  );
+  const ProgramResult stored = run_octet(with_drafter(
+      drafter,
+      {"draft-head"},
+      {"--tokens", "64", "--text", directory.write("text", "A river is water.")}
+  ));
   ASSERT_EQ(stored.exit_code, 0) << stored.err;
   const JsonValue small = replay("auto");
   ASSERT_NE(small.find_string("draft_head"), nullptr);

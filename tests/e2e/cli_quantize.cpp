@@ -103,6 +103,15 @@ std::string golden_rows(const std::string& path) {
   return {reinterpret_cast<const char*>(tensor.data.data()), bytes};
 }
 
+/// The shipped drafter to NVFP4 by GPTQ on `text`.
+std::vector<std::string> gptq_command(
+    const std::string& folder, const std::string& text, const std::string& target
+) {
+  std::vector<std::string> command = {"quantize", kPairDrafter, folder, "--type", "NVFP4"};
+  command.insert(command.end(), {"--gptq", "--calibrate", text, "--target", target, "-q"});
+  return command;
+}
+
 TEST(Quantize, WritesThePublishedBytesOfEveryType) {
   const TemporaryDirectory directory;
   const std::string source = write_drafter_with_golden_rows(directory);
@@ -330,19 +339,7 @@ TEST(Convert, NeverReplacesWhatItReadsOrWhatIsNoCheckpoint) {
   );
   expect_refusal({"convert", kPairTarget, home, "--dequantize"}, "without a checkpoint");
   expect_refusal({"convert", kPairTarget, folder, "--format", "gguf"}, "is a folder");
-  expect_refusal(
-      {"quantize",
-       kPairDrafter,
-       folder,
-       "--type",
-       "NVFP4",
-       "--gptq",
-       "--calibrate",
-       text,
-       "--target",
-       folder},
-      "are the same"
-  );
+  expect_refusal(gptq_command(folder, text, folder), "are the same");
   EXPECT_EQ(
       run_octet({"convert", kPairTarget, folder + "/", "--dequantize", "--force", "-q"}).exit_code,
       0
@@ -362,18 +359,7 @@ TEST(Quantize, WithoutRoomItSaysSoAndLeavesNothing) {
   const std::string folder = directory.file("folder");
   const std::vector<Case> cases = {
       {{"quantize", source, file, "--type", "Q8_0", "-q"}, file},
-      {{"quantize",
-        kPairDrafter,
-        folder,
-        "--type",
-        "NVFP4",
-        "--gptq",
-        "--calibrate",
-        text,
-        "--target",
-        kPairTarget,
-        "-q"},
-       folder},
+      {gptq_command(folder, text, kPairTarget), folder},
       {{"convert", source, folder, "-q"}, folder},
       {{"imatrix", "-m", kPairTarget, "-o", file, "-f", text, "-q"}, file, 8}};
   for (const Case& limited : cases) {

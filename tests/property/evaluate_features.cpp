@@ -187,8 +187,7 @@ TEST(FeatureReplay, EqualsRealDraftingOnTheSameText) {
     DataRequest request = request_for(directory, prompts, temperature);
     const RealDrafting real = draft_for_real(request);
     ASSERT_GT(real.all.accepted, 50);
-    make(request);
-    const FeatureFile exact = FeatureFile::open(request.feature_output);
+    const FeatureFile exact = recorded(request);
     const FeatureReplay found = replayed(exact, pair().draft_checkpoint, false);
     expect_same(found.all, real.all);
     expect_same(found.thinking, real.thinking);
@@ -196,8 +195,7 @@ TEST(FeatureReplay, EqualsRealDraftingOnTheSameText) {
     std::filesystem::remove(request.feature_output);
     // Half the bytes, nearly the same drafts.
     request.feature_type = FeatureType::kBF16;
-    make(request);
-    const FeatureFile rounded = FeatureFile::open(request.feature_output);
+    const FeatureFile rounded = recorded(request);
     EXPECT_NEAR(
         replayed(rounded, pair().draft_checkpoint, false).all.mean_acceptance_length(),
         real.all.mean_acceptance_length(),
@@ -210,8 +208,7 @@ TEST(FeatureReplay, ReadsDraftsFromAStoredHeadAsRealDraftingDoes) {
   const TemporaryDirectory directory;
   const std::vector<SuitePrompt> prompts = some_prompts();
   const DataRequest request = request_for(directory, prompts, 1.0F);
-  make(request);
-  const FeatureFile file = FeatureFile::open(request.feature_output);
+  const FeatureFile file = recorded(request);
   // Half of the tokens: drafts of the others are none.
   const LogicalTensor& whole = *pair().target->head_tensor();
   std::vector<TokenId> tokens;
@@ -259,8 +256,7 @@ TEST(FeatureReplay, NamesWhatIsWrongWithADrafter) {
       }
     }
   }
-  make(request);
-  const FeatureFile file = FeatureFile::open(request.feature_output);
+  const FeatureFile file = recorded(request);
   const FeatureReplay sound = replayed(file, pair().draft_checkpoint, true);
   EXPECT_EQ(sound.clearly_better(), nullptr);
   const auto ids = [](const std::vector<int>& layers) {
@@ -315,8 +311,7 @@ TEST(FeatureReplay, HoldsAnotherTypeOfTheDrafterBesideIt) {
   const TemporaryDirectory directory;
   const std::vector<SuitePrompt> prompts = some_prompts();
   const DataRequest request = request_for(directory, prompts, 0.0F);
-  make(request);
-  const FeatureFile file = FeatureFile::open(request.feature_output);
+  const FeatureFile file = recorded(request);
   // Worse than any type: without its fusion.
   auto broken = std::make_shared<Checkpoint>();
   broken->path = "broken.gguf";
@@ -351,8 +346,7 @@ TEST(FeatureReplay, AStrideDraftsThere) {
   const TemporaryDirectory directory;
   const std::vector<SuitePrompt> prompts = some_prompts();
   const DataRequest request = request_for(directory, std::span(prompts).first(2), 0.0F);
-  make(request);
-  const FeatureFile file = FeatureFile::open(request.feature_output);
+  const FeatureFile file = recorded(request);
   LentVocabulary vocabulary(pair().target_checkpoint, *pair().ops);
   FeatureReplayRequest replay{
       file, pair().draft_checkpoint, {}, nullptr, *pair().ops, vocabulary, {}, {}};

@@ -419,6 +419,16 @@ class RecordingOps final : public ForwardingOps {
   std::string weight_;
 };
 
+/// What the model multiplies that weight with on the text of the calibrations.
+Matrix inputs_of(const std::shared_ptr<const Checkpoint>& model, const std::string& name) {
+  RecordingOps recorder(cpu_ops(1), name);
+  const auto target = load_target(model, recorder, {});
+  const std::vector<std::vector<TokenId>> texts = {
+      random_tokens(150, target->shape().vocabulary, 5)};
+  run_chunks(*target, cut_chunks(texts, kBos, {40, 0}, target->shape()), 0);
+  return std::move(recorder.inputs);
+}
+
 TEST(CalibrateNvfp4, WithInputScalesItRoundsForInputsAsW4A4RoundsThem) {
   for (const char* name : {"blk.0.attn_q.weight", "blk.0.attn_output.weight"}) {
     SCOPED_TRACE(name);
@@ -431,13 +441,9 @@ TEST(CalibrateNvfp4, WithInputScalesItRoundsForInputsAsW4A4RoundsThem) {
     const LogicalTensor& weight = model->at(name);
     // Of the first layer, so that its inputs are those of the model as it was. Attention comes
     // after the products with q, k and v though: those are rounded last in the layer.
-    RecordingOps recorder(cpu_ops(1), name);
-    const auto target = load_target(model, recorder, {});
-    const std::vector<std::vector<TokenId>> texts = {
-        random_tokens(150, target->shape().vocabulary, 5)};
-    run_chunks(*target, cut_chunks(texts, kBos, {40, 0}, target->shape()), 0);
+    const Matrix given = inputs_of(model, name);
     double largest = 0.0;
-    for (const std::vector<double>& row : recorder.inputs) {
+    for (const std::vector<double>& row : given) {
       for (const double value : row) {
         largest = std::max(largest, std::fabs(oracle_bf16(static_cast<float>(value))));
       }
@@ -464,12 +470,12 @@ TEST(CalibrateNvfp4, WithInputScalesItRoundsForInputsAsW4A4RoundsThem) {
       return codes;
     };
     Matrix inputs;
-    for (const std::vector<double>& row : recorder.inputs) {
+    for (const std::vector<double>& row : given) {
       const std::vector<float> x(row.begin(), row.end());
       inputs.push_back(oracle_w4a4_row(x.data(), cols, input_scale));
     }
     EXPECT_TRUE(std::ranges::equal(codes_for(inputs), rounded.data));
-    EXPECT_FALSE(std::ranges::equal(codes_for(recorder.inputs), rounded.data))
+    EXPECT_FALSE(std::ranges::equal(codes_for(given), rounded.data))
         << "rounding the inputs must be seen";
   }
 }
@@ -508,11 +514,7 @@ TEST(CalibrateNvfp4, LosesLessOfALayersOutputThanRoundingToNearest) {
       const std::string name = fmt::format("blk.0.{}.weight", part);
       SCOPED_TRACE(fmt::format("{} seed {}", name, seed));
       const LogicalTensor& weight = model->at(name);
-      RecordingOps recorder(cpu_ops(1), name);
-      const auto target = load_target(model, recorder, {});
-      const std::vector<std::vector<TokenId>> texts = {
-          random_tokens(150, target->shape().vocabulary, 5)};
-      run_chunks(*target, cut_chunks(texts, kBos, {40, 0}, target->shape()), 0);
+      const Matrix given = inputs_of(model, name);
       const auto rounded = std::find_if(result.plan.begin(), result.plan.end(), [&](const auto& p) {
         return p.source->name == name;
       });
@@ -526,8 +528,8 @@ TEST(CalibrateNvfp4, LosesLessOfALayersOutputThanRoundingToNearest) {
       nearest.data = codes;
       nearest.block_scales = scales;
       nearest.scale = to_nearest.global_scale(weight);
-      const double gptq = output_error(*rounded->source, weight, recorder.inputs);
-      const double plain = output_error(nearest, weight, recorder.inputs);
+      const double gptq = output_error(*rounded->source, weight, given);
+      const double plain = output_error(nearest, weight, given);
       EXPECT_LT(gptq, plain);
       gptq_total += gptq / plain;
       nearest_total += 1.0;

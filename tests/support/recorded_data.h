@@ -66,4 +66,10 @@ inline DataResult make(const DataRequest& request, Drafter& drafter = *pair().dr
   );
 }
 
+/// The features of that run.
+inline FeatureFile recorded(const DataRequest& request) {
+  make(request);
+  return FeatureFile::open(request.feature_output);
+}
+
 }  // namespace octet::test

@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include "octet/kernels/ops.h"
-#include "octet/models/dflash/config.h"
 #include "octet/models/gemma4/config.h"
 
 namespace octet::cli {
@@ -50,10 +49,6 @@ void count_drafter_cache(const Checkpoint& checkpoint, CheckpointReport& report)
     (layer.window > 0 ? report.kv_window_bytes : report.kv_token_bytes) +=
         bytes * (layer.window > 0 ? layer.window : 1);
   }
-}
-
-PairCheck check(std::string what, std::string expected, std::string found, bool fits) {
-  return {std::move(what), std::move(expected), std::move(found), fits};
 }
 
 bool same_tokenizer(const Checkpoint& target, const Checkpoint& drafter) {
@@ -123,48 +118,13 @@ bool PairReport::fits() const {
 }
 
 PairReport check_pair_of(const Checkpoint& target, const Checkpoint& drafter) {
-  const Gemma4Config ours = read_gemma4_config(target);
-  const DFlashConfig theirs = read_dflash_config(drafter);
   PairReport report{target.path, drafter.path, {}};
-  report.checks.push_back(check(
-      "hidden size",
-      fmt::to_string(ours.hidden),
-      fmt::to_string(theirs.hidden),
-      ours.hidden == theirs.hidden
-  ));
-  const int highest = *std::max_element(theirs.taps.begin(), theirs.taps.end());
-  report.checks.push_back(check(
-      "taps",
-      fmt::format("layers below {}", ours.layer_count()),
-      fmt::format("{}", fmt::join(theirs.taps, " ")),
-      highest < ours.layer_count()
-  ));
-  report.checks.push_back(check(
-      "mask token",
-      fmt::format("an id below {}", ours.vocabulary),
-      fmt::to_string(theirs.mask_token),
-      theirs.mask_token < ours.vocabulary
-  ));
-  const LogicalTensor* own_head = drafter.find("output.weight");
-  report.checks.push_back(check(
-      "head",
-      fmt::format("none, or {} rows", ours.vocabulary),
-      own_head != nullptr ? fmt::format("{} rows", own_head->rows()) : "none",
-      own_head == nullptr || own_head->rows() == ours.vocabulary
-  ));
-  if (const auto vocabulary = drafter.metadata.find_integer("dflash.vocab_size")) {
-    report.checks.push_back(check(
-        "vocabulary",
-        fmt::to_string(ours.vocabulary),
-        fmt::to_string(*vocabulary),
-        *vocabulary == ours.vocabulary
-    ));
-  }
+  report.checks = pair_checks(read_gemma4_config(target).shape(), read_dflash_config(drafter));
   if (drafter.metadata.contains("tokenizer.ggml.tokens") &&
       target.metadata.contains("tokenizer.ggml.tokens")) {
     const bool same = same_tokenizer(target, drafter);
     report.checks.push_back(
-        check("tokenizer", "that of the target", same ? "that of the target" : "another one", same)
+        {"tokenizer", "that of the target", same ? "that of the target" : "another one", same}
     );
   }
   return report;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "octet/models/dflash/config.h"
 #include "octet/tensor/checkpoint.h"
 
 namespace octet::cli {
@@ -31,13 +32,6 @@ struct CheckpointReport {
 };
 
 CheckpointReport report_on(const Checkpoint& checkpoint);
-
-struct PairCheck {
-  std::string what;
-  std::string expected;
-  std::string found;
-  bool fits = false;
-};
 
 struct PairReport {
   std::string target;

@@ -43,25 +43,6 @@ void require_architecture(
   }
 }
 
-/// Before anything is loaded, and of everything that the files say about each other.
-void require_fit(const Checkpoint& target, const Checkpoint& drafter) {
-  for (const PairCheck& check : check_pair_of(target, drafter).checks) {
-    if (!check.fits) {
-      throw Error(
-          ErrorKind::kMismatch,
-          fmt::format(
-              "{}: the drafter does not fit the target {}: {}: expected {}, found {}",
-              drafter.path,
-              target.path,
-              check.what,
-              check.expected,
-              check.found
-          )
-      );
-    }
-  }
-}
-
 int64_t choose_context(int64_t asked, const Gemma4Config& config, const std::string& path) {
   if (asked > config.context_length) {
     throw Error(
@@ -171,7 +152,10 @@ Pair load_pair(const PairOptions& options, PairNeeds needs) {
   if (!options.draft_model.empty()) {
     pair.draft_checkpoint = open_checkpoint(options.draft_model);
     require_architecture(*pair.draft_checkpoint, "dflash", "-md");
-    require_fit(*pair.target_checkpoint, *pair.draft_checkpoint);
+    // Before anything is loaded, and of everything that the files say about each other.
+    require_fit(
+        check_pair_of(*pair.target_checkpoint, *pair.draft_checkpoint).checks, options.draft_model
+    );
   }
   if (!needs.other_weights) {
     refuse_idle_activation(

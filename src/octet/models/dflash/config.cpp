@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,37 +22,21 @@ void refuse_relatives(const KeyReader& keys) {
   if (keys.metadata().find_boolean(keys.full("sample_from_anchor")).value_or(false)) {
     keys.fail(ErrorKind::kUnsupported, "sample_from_anchor", "is set, which is not plain DFlash");
   }
-  const auto value_scale = keys.metadata().find_number(keys.full("attention.value_scale"));
-  if (value_scale && *value_scale != 0.0 && *value_scale != 1.0) {
-    keys.fail(
-        ErrorKind::kUnsupported,
-        "attention.value_scale",
-        fmt::format("is {}, expected 1 or none", *value_scale)
-    );
+  for (const std::string_view scale : {"attention.value_scale", "logit_scale"}) {
+    const auto value = keys.metadata().find_number(keys.full(scale));
+    if (value && *value != 0.0 && *value != 1.0) {
+      keys.fail(ErrorKind::kUnsupported, scale, fmt::format("is {}, expected 1 or none", *value));
+    }
   }
-  const auto logit_scale = keys.metadata().find_number(keys.full("logit_scale"));
-  if (logit_scale && *logit_scale != 0.0 && *logit_scale != 1.0) {
-    keys.fail(
-        ErrorKind::kUnsupported,
-        "logit_scale",
-        fmt::format("is {}, expected 1 or none", *logit_scale)
-    );
-  }
-  const std::string* activation = keys.metadata().find_string(keys.full("hidden_activation"));
-  if (activation != nullptr && *activation != "silu") {
-    keys.fail(
-        ErrorKind::kUnsupported,
-        "hidden_activation",
-        fmt::format("is '{}', expected 'silu'", *activation)
-    );
-  }
-  const std::string* scaling = keys.metadata().find_string(keys.full("rope.scaling.type"));
-  if (scaling != nullptr && *scaling != "none") {
-    keys.fail(
-        ErrorKind::kUnsupported,
-        "rope.scaling.type",
-        fmt::format("is '{}', expected 'none'", *scaling)
-    );
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"hidden_activation", "silu"}, {"rope.scaling.type", "none"}};
+  for (const auto& [key, expected] : kWords) {
+    const std::string* word = keys.metadata().find_string(keys.full(key));
+    if (word != nullptr && *word != expected) {
+      keys.fail(
+          ErrorKind::kUnsupported, key, fmt::format("is '{}', expected '{}'", *word, expected)
+      );
+    }
   }
 }
 
@@ -134,12 +119,6 @@ void read_keys(const KeyReader& keys, DFlashConfig& config) {
   read_layers(keys, config);
 }
 
-[[noreturn]] void mismatch(std::string_view path, std::string_view what) {
-  throw Error(
-      ErrorKind::kMismatch, fmt::format("{}: the drafter does not fit the target: {}", path, what)
-  );
-}
-
 }  // namespace
 
 int64_t DFlashConfig::context_window() const {
@@ -168,41 +147,62 @@ DFlashConfig read_dflash_config(const Checkpoint& checkpoint) {
   return config;
 }
 
+std::vector<PairCheck> pair_checks(const TargetShape& target, const DFlashConfig& drafter) {
+  std::vector<PairCheck> checks = {
+      {"hidden size",
+       fmt::to_string(target.hidden),
+       fmt::to_string(drafter.hidden),
+       drafter.hidden == target.hidden}};
+  checks.push_back(
+      {"list of taps",
+       fmt::format("layers below {}", target.layers),
+       fmt::format("{}", fmt::join(drafter.taps, ", ")),
+       *std::max_element(drafter.taps.begin(), drafter.taps.end()) < target.layers}
+  );
+  checks.push_back(
+      {"mask token",
+       fmt::format("an id below {}", target.vocabulary),
+       fmt::to_string(drafter.mask_token),
+       drafter.mask_token < target.vocabulary}
+  );
+  checks.push_back(
+      {"head",
+       fmt::format("none, or {} rows", target.vocabulary),
+       drafter.own_vocabulary ? fmt::format("{} rows", *drafter.own_vocabulary) : "none",
+       drafter.own_vocabulary.value_or(target.vocabulary) == target.vocabulary}
+  );
+  if (drafter.stated_vocabulary) {
+    checks.push_back(
+        {"vocabulary",
+         fmt::format("{} tokens", target.vocabulary),
+         fmt::format("{} tokens", *drafter.stated_vocabulary),
+         *drafter.stated_vocabulary == target.vocabulary}
+    );
+  }
+  return checks;
+}
+
+void require_fit(std::span<const PairCheck> checks, std::string_view drafter_path) {
+  for (const PairCheck& check : checks) {
+    if (!check.fits) {
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format(
+              "{}: the drafter does not fit the target: its {} is {}, expected {}",
+              drafter_path,
+              check.what,
+              check.found,
+              check.expected
+          )
+      );
+    }
+  }
+}
+
 void check_pair(
     const TargetShape& target, const DFlashConfig& drafter, std::string_view drafter_path
 ) {
-  if (drafter.hidden != target.hidden) {
-    mismatch(
-        drafter_path,
-        fmt::format("its hidden size is {}, expected {}", drafter.hidden, target.hidden)
-    );
-  }
-  const int64_t vocabulary =
-      drafter.own_vocabulary.value_or(drafter.stated_vocabulary.value_or(target.vocabulary));
-  if (vocabulary != target.vocabulary) {
-    mismatch(
-        drafter_path,
-        fmt::format("its vocabulary has {} tokens, expected {}", vocabulary, target.vocabulary)
-    );
-  }
-  if (drafter.mask_token >= target.vocabulary) {
-    mismatch(
-        drafter_path,
-        fmt::format(
-            "its mask token is {}, expected one below {}", drafter.mask_token, target.vocabulary
-        )
-    );
-  }
-  if (*std::max_element(drafter.taps.begin(), drafter.taps.end()) >= target.layers) {
-    mismatch(
-        drafter_path,
-        fmt::format(
-            "it reads the target layers {}, expected layers below {}",
-            fmt::join(drafter.taps, ", "),
-            target.layers
-        )
-    );
-  }
+  require_fit(pair_checks(target, drafter), drafter_path);
 }
 
 }  // namespace octet

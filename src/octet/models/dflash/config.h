@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,7 +45,20 @@ struct DFlashConfig {
 /// Throws Error naming the file and the key that is missing, impossible or not supported.
 DFlashConfig read_dflash_config(const Checkpoint& checkpoint);
 
-/// Throws Error(kMismatch) when hidden size, vocabulary, mask token or taps do not fit the target.
+struct PairCheck {
+  std::string what;
+  std::string expected;
+  std::string found;
+  bool fits = false;
+};
+
+/// What hyperparameters say about the pair, each with what the target expects and the drafter has.
+std::vector<PairCheck> pair_checks(const TargetShape& target, const DFlashConfig& drafter);
+
+/// Throws Error(kMismatch) for the first of the checks that does not fit.
+void require_fit(std::span<const PairCheck> checks, std::string_view drafter_path);
+
+/// Both: throws when hidden size, head, vocabulary, mask token or taps do not fit the target.
 void check_pair(
     const TargetShape& target, const DFlashConfig& drafter, std::string_view drafter_path
 );

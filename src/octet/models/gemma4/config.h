@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "octet/models/target_model.h"
 #include "octet/tensor/checkpoint.h"
 
 namespace octet {
@@ -38,6 +39,7 @@ struct Gemma4Config {
   const Gemma4LayerConfig& layer(int64_t l) const { return layers[static_cast<size_t>(l)]; }
   int64_t layer_count() const { return static_cast<int64_t>(layers.size()); }  // L
   int64_t last_kv_layer() const;  // the highest layer that owns keys and values
+  TargetShape shape() const { return {vocabulary, hidden, layer_count(), context_length}; }
 };
 
 /// Throws Error naming the file and the key that is missing, impossible or not supported.

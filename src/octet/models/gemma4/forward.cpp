@@ -84,7 +84,7 @@ Gemma4Model::Gemma4Model(
   weights_ = load_gemma4_weights(loader, config_);
   weights_bytes_ = loader.weights_bytes();
   tables_bytes_ = loader.tables_bytes();
-  shape_ = {config_.vocabulary, config_.hidden, config_.layer_count(), config_.context_length};
+  shape_ = config_.shape();
   kv_layers_ = kv_layers_of(config_);
   size_t owners = 0;
   for (const Gemma4LayerConfig& layer : config_.layers) {

@@ -18,7 +18,7 @@ LentVocabulary::LentVocabulary(std::shared_ptr<const Checkpoint> checkpoint, Ops
   head_ = loader.matrix(head, config.vocabulary, config.hidden);
   head_tensor_ = &checkpoint_->at(head);
   memory_ = {loader.weights_bytes(), loader.tables_bytes(), 0};
-  shape_ = {config.vocabulary, config.hidden, config.layer_count(), config.context_length};
+  shape_ = config.shape();
   softcap_ = config.softcap;
 }
 
