@@ -66,6 +66,19 @@ LoadProgress show_in(Progress& progress, std::string_view what) {
   };
 }
 
+/// Opens them and refuses, before anything is loaded, what does not fit by what the files say.
+void open_files(const PairOptions& options, Pair& pair) {
+  pair.target_checkpoint = open_checkpoint(options.model);
+  require_architecture(*pair.target_checkpoint, "gemma4", "-m");
+  if (!options.draft_model.empty()) {
+    pair.draft_checkpoint = open_checkpoint(options.draft_model);
+    require_architecture(*pair.draft_checkpoint, "dflash", "-md");
+    require_fit(
+        check_pair_of(*pair.target_checkpoint, *pair.draft_checkpoint).checks, options.draft_model
+    );
+  }
+}
+
 }  // namespace
 
 EngineOptions Pair::engine_options(int parallel) const {
@@ -147,16 +160,7 @@ Pair load_pair(const PairOptions& options, PairNeeds needs) {
             );
   const int threads = options.threads > 0 ? options.threads : ThreadPool::usable_cpus();
   pair.machine = fmt::format("{}, {} thread{}", pair.ops->name(), threads, threads == 1 ? "" : "s");
-  pair.target_checkpoint = open_checkpoint(options.model);
-  require_architecture(*pair.target_checkpoint, "gemma4", "-m");
-  if (!options.draft_model.empty()) {
-    pair.draft_checkpoint = open_checkpoint(options.draft_model);
-    require_architecture(*pair.draft_checkpoint, "dflash", "-md");
-    // Before anything is loaded, and of everything that the files say about each other.
-    require_fit(
-        check_pair_of(*pair.target_checkpoint, *pair.draft_checkpoint).checks, options.draft_model
-    );
-  }
+  open_files(options, pair);
   if (!needs.other_weights) {
     refuse_idle_activation(
         options.activation, {pair.target_checkpoint.get(), pair.draft_checkpoint.get()}
