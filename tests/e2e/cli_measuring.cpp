@@ -1,14 +1,19 @@
 // `octet imatrix` and `octet compare` as a user runs them, with the shipped pair.
 
+#include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <sys/wait.h>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "octet/formats/json_value.h"
 #include "octet/quantize/importance.h"
+#include "support/golden_files.h"
 #include "support/run_program.h"
 
 namespace octet::test {
@@ -183,6 +188,56 @@ TEST(Compare, JudgesDraftersByTheirAcceptance) {
     EXPECT_EQ(refused.exit_code, 2) << flag.front();
     EXPECT_THAT(refused.err, testing::HasSubstr("for targets, and these are drafters"));
   }
+}
+
+TEST(Compare, RefusesAPageInPlaceOfAnInputAndKeepsFiguresWhereThereIsNoRoomForIt) {
+  const TemporaryDirectory directory;
+  const std::string text = directory.write("text.txt", kText);
+  const std::string model = directory.file("model.gguf");
+  std::filesystem::copy_file(kPairTarget, model);
+  const auto compare = [&](const std::string& page) {
+    return run_octet({"compare", model, kPairTarget, "-f", text, "--html", page, "-t", "1"});
+  };
+  for (const std::string& page : {model, text, directory.path(), directory.file("no/where")}) {
+    const ProgramResult result = compare(page);
+    EXPECT_EQ(result.exit_code, 2) << page;
+    EXPECT_EQ(result.out, "") << "it is refused before anything is measured";
+  }
+  EXPECT_EQ(read_text(text), kText);
+  EXPECT_TRUE(read_text(model) == read_text(kPairTarget));
+  // What goes wrong later costs the page alone.
+  const std::string out = directory.file("out");
+  const std::string command = fmt::format(
+      "trap '' XFSZ; ulimit -f 4; {} compare {} {} -f {} --html {} -t 1 >{} 2>/dev/null",
+      shell_quoted(OCTET_PROGRAM),
+      shell_quoted(kPairTarget),
+      shell_quoted(kPairTarget),
+      shell_quoted(text),
+      shell_quoted(directory.file("page.html")),
+      shell_quoted(out)
+  );
+  const int status = std::system(command.c_str());  // NOLINT(concurrency-mt-unsafe): one thread
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 2);
+  EXPECT_FALSE(exists(directory.file("page.html")));
+  EXPECT_THAT(read_text(out), testing::HasSubstr("mean KL divergence"));
+}
+
+TEST(Compare, WithoutAStepThereIsNothingToJudge) {
+  const ProgramResult result = run_octet(
+      {"compare",
+       kPairDrafter,
+       kPairDrafter,
+       "--target",
+       kPairTarget,
+       "-n",
+       "1",
+       "--max-acceptance-loss",
+       "0",
+       "-t",
+       "1"}
+  );
+  EXPECT_EQ(result.exit_code, 2) << result.out;
+  EXPECT_THAT(result.err, testing::HasSubstr("no step was drafted"));
 }
 
 TEST(Compare, FailsADrafterThatLosesMoreThanIsAllowed) {

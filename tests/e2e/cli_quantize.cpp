@@ -176,6 +176,17 @@ std::string synth_target(const TemporaryDirectory& directory) {
   return path;
 }
 
+TEST(Quantize, TheTablesTypeComesBeforeRulesThatMatchEverything) {
+  const TemporaryDirectory directory;
+  const std::string made = directory.file("made.gguf");
+  const ProgramResult result = run_octet(
+      {"quantize", kPairTarget, made, "--type", "Q8_0", "--tensor", "*=Q5_1", "--ple-type", "Q4_1"}
+  );
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(open_checkpoint(made)->at("per_layer_token_embd.weight").dtype, DType::kQ4_1);
+  EXPECT_EQ(open_checkpoint(made)->at("blk.0.attn_q.weight").dtype, DType::kQ5_1);
+}
+
 TEST(Quantize, BytesDoNotDependOnThreads) {
   const TemporaryDirectory directory;
   const std::string source = synth_target(directory);
@@ -344,6 +355,55 @@ TEST(Convert, NeverReplacesWhatItReadsOrWhatIsNoCheckpoint) {
       run_octet({"convert", kPairTarget, folder + "/", "--dequantize", "--force", "-q"}).exit_code,
       0
   );
+}
+
+TEST(Quantize, NeverReplacesAnotherFileOfAnInput) {
+  const TemporaryDirectory directory;
+  const auto parts = write_gguf_parts(directory.file("m"), *open_checkpoint(kPairDrafter), 2);
+  const std::string& first = parts[0];
+  const std::string& second = parts[1];
+  const std::string folder = directory.file("folder");
+  ASSERT_EQ(
+      run_octet({"convert", kPairTarget, folder, "--dequantize", "--shard-size", "8MB", "-q"})
+          .exit_code,
+      0
+  );
+  const std::string text = directory.write("text", "A river.");
+  const auto expect_refusal = [](std::vector<std::string> command, const std::string& output) {
+    SCOPED_TRACE(output);
+    ASSERT_TRUE(exists(output));
+    const std::string before = read_text(output);
+    command.insert(command.end(), {"--force", "-q"});
+    const ProgramResult result = run_octet(command);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err, testing::HasSubstr("are the same"));
+    EXPECT_TRUE(read_text(output) == before);
+  };
+  expect_refusal({"quantize", first, second, "--type", "Q8_0"}, second);
+  expect_refusal({"convert", second, first}, first);
+  for (const char* name :
+       {"model-00002-of-00002.safetensors",
+        "config.json",
+        "model.safetensors.index.json",
+        "tokenizer.json"}) {
+    const std::string file = folder + "/" + name;
+    expect_refusal({"convert", folder, file, "--format", "gguf"}, file);
+    expect_refusal(
+        {"convert", kPairDrafter, file, "--format", "gguf", "--tokenizer", folder}, file
+    );
+    expect_refusal({"imatrix", "-m", folder, "-o", file, "-f", text}, file);
+  }
+  // A folder that holds a part of the drafter's target, named by the other part.
+  const std::string home = directory.file("home");
+  std::filesystem::create_directory(home);
+  directory.write("home/config.json", "{}");
+  std::filesystem::rename(second, home + "/second.gguf");
+  std::filesystem::create_symlink(home + "/second.gguf", second);
+  const ProgramResult result =
+      run_octet({"quantize", first, home, "--type", "NVFP4", "--force", "-q"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, testing::HasSubstr("would be lost"));
+  EXPECT_NO_THROW(open_checkpoint(first));
 }
 
 TEST(Quantize, WithoutRoomItSaysSoAndLeavesNothing) {

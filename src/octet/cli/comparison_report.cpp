@@ -142,7 +142,7 @@ bool ComparisonReport::passed() const {
 double ComparisonReport::acceptance_loss() const {
   const double before = drafters.at(0).statistics.mean_acceptance_length();
   const double after = drafters.at(1).statistics.mean_acceptance_length();
-  return before > 0.0 ? 100.0 * (1.0 - after / before) : 0.0;
+  return 100.0 * (1.0 - after / before);
 }
 
 std::string comparison_table(const ComparisonReport& report) {

@@ -28,7 +28,7 @@ struct ComparisonReport {
   std::string first;
   std::string second;
   std::optional<TargetComparison> targets;
-  std::vector<DrafterFigures> drafters;  // the two drafters, else empty
+  std::vector<DrafterFigures> drafters;  // the two drafters, both with steps, else empty
   std::vector<JudgedLimit> limits;
 
   bool passed() const;

@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,8 +17,10 @@
 #include "octet/cli/text_files.h"
 #include "octet/engine/acceptance_replay.h"
 #include "octet/formats/atomic_file.h"
+#include "octet/formats/checkpoint_files.h"
 #include "octet/formats/open_checkpoint.h"
 #include "octet/models/load_model.h"
+#include "octet/quantize/output_place.h"
 #include "octet/speculation/drafters/drafter_list.h"
 #include "octet/text/load_tokenizer.h"
 
@@ -105,8 +108,34 @@ std::vector<DrafterFigures> compare_two_drafters(const CompareArguments& argumen
   request.stop_tokens.assign(pair.tokenizer->stop_ids().begin(), pair.tokenizer->stop_ids().end());
   request.max_tokens = arguments.max_tokens;
   const ReplayResult result = replay_acceptance(*pair.target, variants, request);
+  for (const ReplayFigures& figures : result.variants) {
+    if (figures.pooled.steps == 0) {
+      refuse(fmt::format(
+          "{}: no step was drafted, every reply ended with its first token; give other prompts, or "
+          "-n above 1",
+          figures.name
+      ));
+    }
+  }
   return {
       {arguments.first, result.variants[0].pooled}, {arguments.second, result.variants[1].pooled}};
+}
+
+/// Refuses a page in place of what is read, or where none can be, before the models run.
+void prepare_page(
+    const CompareArguments& arguments,
+    const std::shared_ptr<const Checkpoint>& first,
+    const std::shared_ptr<const Checkpoint>& second
+) {
+  const auto target = arguments.target.empty() ? nullptr : open_checkpoint(arguments.target);
+  std::vector<std::string> others = arguments.files;
+  others.push_back(arguments.prompts_file);
+  prepare_output(
+      all_inputs({first, second, target}, std::move(others)),
+      arguments.html,
+      0,
+      ExistingOutput::kReplace
+  );
 }
 
 void judge(const CompareArguments& arguments, ComparisonReport& report) {
@@ -145,6 +174,9 @@ int compare(const CompareArguments& arguments) {
     );
   }
   refuse_idle_activation(arguments.activation, {first.get(), second.get()});
+  if (!arguments.html.empty()) {
+    prepare_page(arguments, first, second);
+  }
   ComparisonReport report;
   report.first = arguments.first;
   report.second = arguments.second;
@@ -154,13 +186,14 @@ int compare(const CompareArguments& arguments) {
     report.drafters = compare_two_drafters(arguments);
   }
   judge(arguments, report);
+  fmt::print("{}", arguments.json ? comparison_json(report) + "\n" : comparison_table(report));
   if (!arguments.html.empty()) {
+    std::fflush(stdout);  // a page that cannot be written must not cost the figures
     AtomicFile file(arguments.html);
     const std::string page = comparison_html(report);
     file.write(std::as_bytes(std::span(page)));
     file.finish();
   }
-  fmt::print("{}", arguments.json ? comparison_json(report) + "\n" : comparison_table(report));
   return report.passed() ? 0 : 1;
 }
 

@@ -8,6 +8,7 @@
 #include "octet/base/thread_pool.h"
 #include "octet/cli/commands/commands.h"
 #include "octet/cli/export_report.h"
+#include "octet/formats/checkpoint_files.h"
 #include "octet/formats/open_checkpoint.h"
 #include "octet/quantize/gguf_export.h"
 #include "octet/quantize/hf_export.h"
@@ -48,7 +49,7 @@ int convert(const ConvertArguments& arguments) {
           ? plan_gguf_copy(*source)
           : plan_hf_copy(*source, arguments.dequantize ? BlockTypes::kDecode : BlockTypes::kRefuse);
   prepare_output(
-      {arguments.input, arguments.tokenizer},
+      all_inputs({source, tokenizer_source}, {}),
       arguments.output,
       planned_bytes(plan),
       arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse,

@@ -12,6 +12,7 @@
 #include "octet/cli/rollouts.h"
 #include "octet/cli/terminal.h"
 #include "octet/cli/text_files.h"
+#include "octet/formats/checkpoint_files.h"
 #include "octet/formats/open_checkpoint.h"
 #include "octet/models/load_model.h"
 #include "octet/quantize/collect_importance.h"
@@ -40,10 +41,11 @@ int imatrix(const ImatrixArguments& arguments) {
         ErrorKind::kInvalidArgument, "nothing to collect from; give text with -f, or --rollouts N"
     );
   }
-  std::vector<std::string> inputs = arguments.text.files;  // the matrix to add to may be replaced
-  inputs.insert(inputs.end(), {arguments.model, arguments.text.prompts_file});
+  const auto checkpoint = open_checkpoint(arguments.model);
+  std::vector<std::string> others = arguments.text.files;  // the matrix to add to may be replaced
+  others.push_back(arguments.text.prompts_file);
   prepare_output(
-      inputs,
+      all_inputs({checkpoint}, std::move(others)),
       arguments.output,
       0,
       arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse
@@ -58,7 +60,6 @@ int imatrix(const ImatrixArguments& arguments) {
   auto watching = std::make_unique<ImportanceOps>(
       make_cpu_ops({.threads = arguments.threads, .isa = arguments.isa})
   );
-  const auto checkpoint = open_checkpoint(arguments.model);
   const auto tokenizer = load_tokenizer(*checkpoint);
   Progress progress(!arguments.quiet);
   // Rollouts are written by a target of their own: what they multiply is counted once, with the

@@ -13,6 +13,7 @@
 #include "octet/cli/commands/commands.h"
 #include "octet/cli/export_report.h"
 #include "octet/cli/nvfp4_calibration.h"
+#include "octet/formats/checkpoint_files.h"
 #include "octet/formats/open_checkpoint.h"
 #include "octet/quantize/gguf_export.h"
 #include "octet/quantize/hf_export.h"
@@ -43,11 +44,11 @@ Recipe required_recipe(const std::string& name) {
 
 std::vector<TypeRule> overrides(const QuantizeArguments& arguments) {
   std::vector<TypeRule> rules;
+  if (!arguments.table_type.empty()) {  // before the rules, some of which may match every name
+    rules.push_back(parse_type_rule("per_layer_token_embd=" + arguments.table_type));
+  }
   for (const std::string& text : arguments.tensor_rules) {
     rules.push_back(parse_type_rule(text));
-  }
-  if (!arguments.table_type.empty()) {
-    rules.push_back(parse_type_rule("per_layer_token_embd=" + arguments.table_type));
   }
   return rules;
 }
@@ -134,17 +135,10 @@ bool exports_modelopt(const QuantizeArguments& arguments, const Recipe& recipe) 
   return true;
 }
 
-/// All files and folders that are read.
-std::vector<std::string> inputs_of(const QuantizeArguments& arguments) {
+/// All files and folders that are read besides the checkpoints.
+std::vector<std::string> other_inputs(const QuantizeArguments& arguments) {
   std::vector<std::string> inputs = arguments.text.files;
-  inputs.insert(
-      inputs.end(),
-      {arguments.input,
-       arguments.tokenizer,
-       arguments.target,
-       arguments.importance,
-       arguments.text.prompts_file}
-  );
+  inputs.insert(inputs.end(), {arguments.importance, arguments.text.prompts_file});
   return inputs;
 }
 
@@ -159,10 +153,11 @@ int quantize(const QuantizeArguments& arguments) {
       arguments.tokenizer.empty() ? nullptr : open_checkpoint(arguments.tokenizer);
   require_kind(recipe, *source);
   const bool calibrate = wants_calibration(arguments, *source);
+  const auto target = arguments.target.empty() ? nullptr : open_checkpoint(arguments.target);
   CheckpointPlan plan =
       modelopt ? plan_hf_nvfp4(*source, arguments.excluded) : plan_recipe(*source, recipe, rules);
   prepare_output(
-      inputs_of(arguments),
+      all_inputs({source, tokenizer_source, target}, other_inputs(arguments)),
       arguments.output,
       planned_bytes(plan),
       arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse,
