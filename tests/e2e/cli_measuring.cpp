@@ -14,6 +14,7 @@
 #include "octet/formats/json_value.h"
 #include "octet/quantize/importance.h"
 #include "support/golden_files.h"
+#include "support/importance_seeds.h"
 #include "support/run_program.h"
 
 namespace octet::test {
@@ -71,6 +72,14 @@ TEST(Imatrix, CollectsFromTextAndRolloutsAndHelpsQuantizing) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, testing::HasSubstr("have no importance"));
   EXPECT_EQ(run_octet({"imatrix", "-m", kPairTarget, "-o", directory.file("x")}).exit_code, 2);
+  // Of another model: told before anything runs.
+  const std::string foreign = directory.write("foreign", legacy_importance());
+  result = run_octet(
+      {"imatrix", "-m", kPairTarget, "-f", text, "--add-to", foreign, "-o", directory.file("x")}
+  );
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, testing::HasSubstr("belongs to another model"));
+  EXPECT_THAT(result.err, testing::Not(testing::HasSubstr("Chunk")));
   for (const char* flag : {"--prompts", "-n", "-s"}) {
     result =
         run_octet({"imatrix", "-m", kPairTarget, "-f", text, "-o", directory.file("x"), flag, "1"});

@@ -541,6 +541,7 @@ TEST(Convert, DamagedFoldersAndImportanceGiveAnErrorOrAFileThatOpens) {
 TEST(Quantize, ANumberThatIsNoneInTheLastTensorLeavesNothing) {
   const TemporaryDirectory directory;
   DFlashShape shape;
+  shape.feed_forward = 64;  // whole blocks: other rows would stay as they are
   const auto source = make_dflash(shape, 1);
   const LogicalTensor& last = source->tensors().back();
   std::vector<float> values(static_cast<size_t>(last.elements()), 0.25F);
@@ -607,6 +608,28 @@ TEST(Convert, ConvertedPairsVerify) {
       {"verify", "-m", folder, "-md", drafter, "-n", "24", "-t", "1", "--drafter", "dflash"}
   );
   EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+}
+
+TEST(Convert, FoldersOfDraftersNeedNoTokenizer) {
+  const TemporaryDirectory directory;
+  const std::string folder = directory.file("folder");
+  ASSERT_EQ(run_octet({"convert", kPairDrafter, folder, "--dequantize", "-q"}).exit_code, 0);
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+    std::filesystem::remove(folder + "/" + name);  // as drafters are published
+  }
+  const std::string copy = directory.file("copy");
+  const std::string named = directory.file("named");
+  const std::string nvfp4 = directory.file("nvfp4");
+  const std::string gguf = directory.file("out.gguf");
+  EXPECT_EQ(run_octet({"convert", folder, copy, "-q"}).exit_code, 0);
+  EXPECT_FALSE(exists(copy + "/tokenizer.json"));
+  EXPECT_EQ(run_octet({"quantize", folder, nvfp4, "--type", "NVFP4", "-q"}).exit_code, 0);
+  EXPECT_FALSE(exists(nvfp4 + "/tokenizer.json"));
+  EXPECT_EQ(run_octet({"convert", folder, named, "--tokenizer", kPairTarget, "-q"}).exit_code, 0);
+  EXPECT_TRUE(exists(named + "/tokenizer.json"));
+  const ProgramResult refused = run_octet({"convert", folder, gguf, "-q"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, testing::HasSubstr("--tokenizer"));
 }
 
 TEST(Quantize, NVFP4FolderOpensAndSharesScalesOfFusedWeights) {

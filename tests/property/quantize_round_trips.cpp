@@ -11,7 +11,12 @@
 #include <gtest/gtest.h>
 
 #include "octet/base/error.h"
+#include "octet/formats/canonical_metadata.h"
+#include "octet/formats/hf_config.h"
+#include "octet/formats/hf_config_writer.h"
+#include "octet/formats/json_value.h"
 #include "octet/formats/open_checkpoint.h"
+#include "octet/formats/rope_frequencies.h"
 #include "octet/formats/safetensors_reader.h"
 #include "octet/formats/safetensors_types.h"
 #include "octet/formats/tensor_names.h"
@@ -53,6 +58,77 @@ TEST(RoundTrips, RandomTargetsSurviveGgufToHfToGguf) {
     expect_same_metadata(source->metadata, back->metadata);
     // Once more: a folder comes back as it was, too.
     expect_same_tensors(*folder, *convert_to_hf(*back, directory.file("hf2")));
+  }
+}
+
+/// Divisors of so many pairs of which the first turn.
+std::vector<float> divisors_of(int64_t pairs, int64_t turning) {
+  std::vector<float> divisors(static_cast<size_t>(pairs), 1e30F);
+  std::fill_n(divisors.begin(), turning, 1.0F);
+  return divisors;
+}
+
+TEST(RoundTrips, NoRotaryPairIsLost) {
+  const GemmaShape shape;
+  const auto model = make_gemma(shape, 1);
+  canonicalise_gemma4(model->metadata, shape.vocabulary);
+  HfTensorFacts facts;
+  for (const int64_t pairs : {1, 3, 5, 6, 7, 12, 24, 36, 48, 64, 96, 100, 128, 192, 256, 1000}) {
+    for (int64_t turning = 1; turning <= pairs; ++turning) {
+      const std::vector<float> divisors = divisors_of(pairs, turning);
+      LogicalTensor tensor;
+      tensor.dtype = DType::kF32;
+      tensor.shape = {pairs};
+      tensor.data = std::as_bytes(std::span(divisors));
+      facts.partial_rotary_factor = partial_rotary_factor_of(tensor);
+      const std::string text = hf_config(model->metadata, facts);
+      const HfConfig config = read_hf_config(parse_json(bytes_of(text)));
+      Checkpoint owner;
+      const LogicalTensor back =
+          make_rope_frequencies(owner, 2 * pairs, config.partial_rotary_factor);
+      ASSERT_TRUE(std::ranges::equal(tensor.data, back.data))
+          << turning << " of " << pairs << ": " << config.partial_rotary_factor;
+      if (turning * 4 == pairs) {
+        ASSERT_EQ(config.partial_rotary_factor, 0.25) << "as published";
+      }
+    }
+  }
+}
+
+TEST(RoundTrips, RotaryPairsThatAreNoPowerOfTwoSurviveGgufToHfToGguf) {
+  for (const auto& [pairs, turning] : {std::pair(48, 16), std::pair(12, 7), std::pair(20, 13)}) {
+    const TemporaryDirectory directory;
+    GemmaShape shape;
+    shape.full_head_dim = 2 * pairs;
+    shape.rope_divisors = false;
+    const auto model = make_gemma(shape, 1);
+    const std::vector<float> divisors = divisors_of(pairs, turning);
+    LogicalTensor tensor;
+    tensor.name = kRopeFrequenciesName;
+    tensor.dtype = DType::kF32;
+    tensor.shape = {pairs};
+    tensor.data = std::as_bytes(std::span(divisors));
+    model->add(tensor);
+    const SmallTokenizer tokenizer(shape.vocabulary);
+    const auto source = stored(directory, *model, tokenizer);
+    const auto folder = convert_to_hf(*source, directory.file("hf"));
+    const auto back = convert_to_gguf(*folder, directory.file("back.gguf"));
+    expect_same_tensors(*source, *back);
+  }
+}
+
+TEST(RoundTrips, AFolderNamesThePrevailingType) {
+  for (const auto& [type, name] :
+       {std::pair(DType::kBF16, "bfloat16"),
+        std::pair(DType::kF16, "float16"),
+        std::pair(DType::kF32, "float32")}) {
+    const TemporaryDirectory directory;
+    DFlashShape shape;
+    shape.dtype = type;
+    const SmallTokenizer tokenizer(shape.vocabulary);
+    const auto source = stored(directory, *make_dflash(shape, 1), tokenizer);
+    convert_to_hf(*source, directory.file("hf"));
+    EXPECT_EQ(*read_json_object(directory.file("hf/config.json")).find_string("dtype"), name);
   }
 }
 
@@ -116,6 +192,44 @@ TEST(RoundTrips, Nvfp4KeepsCodesAndScalesBetweenItsLayouts) {
       ASSERT_EQ(before, after) << "row " << row;
     }
   }
+}
+
+TEST(RoundTrips, MixturesOfNvfp4SayWhichModulesAreCalibrated) {
+  const TemporaryDirectory directory;
+  DFlashShape shape;
+  shape.dtype = DType::kNVFP4;
+  shape.hidden = 64;
+  shape.head_dim = 16;
+  shape.feed_forward = 128;
+  const auto model = make_dflash(shape, 1);
+  Checkpoint mixed;
+  mixed.metadata = model->metadata;
+  mixed.metadata.set("general.quant_algo", std::string("MIXED_PRECISION"));
+  for (LogicalTensor tensor : model->tensors()) {
+    if (tensor.name.starts_with("blk.0.") && tensor.dtype == DType::kNVFP4) {
+      tensor.input_scale = 0.5F;
+    }
+    mixed.add(tensor);
+  }
+  const auto folder = convert_to_hf(mixed, directory.file("hf"));
+  EXPECT_EQ(folder->metadata.string("general.quant_algo"), "MIXED_PRECISION");
+  const JsonValue nested = read_json_object(directory.file("hf/hf_quant_config.json"));
+  const JsonValue flat = read_json_object(directory.file("hf/config.json"));
+  for (const JsonValue* config : {nested.find("quantization"), flat.find("quantization_config")}) {
+    ASSERT_NE(config, nullptr);
+    const JsonObject& layers = *config->find_object("quantized_layers");
+    for (const auto& [module, facts] : layers) {
+      const bool first = module.starts_with("layers.0.");
+      EXPECT_EQ(*facts.find_string("quant_algo"), first ? "NVFP4" : "W4A16_NVFP4") << module;
+    }
+    EXPECT_EQ(std::ssize(layers), 15) << "seven of each layer, and the fusion";
+  }
+  const SmallTokenizer tokenizer(shape.vocabulary);
+  tokenizer.add_to(mixed.metadata);
+  const auto tokens = stored(directory, *make_dflash(shape, 2), tokenizer);
+  const auto back = convert_to_gguf(*folder, directory.file("back.gguf"), tokens.get());
+  EXPECT_EQ(back->metadata.string("general.quant_algo"), "MIXED_PRECISION");
+  expect_same_tensors(mixed, *back);
 }
 
 /// `model` with its tensors in the order of their names: layer 10 before layer 2.
@@ -282,6 +396,10 @@ TEST(RoundTrips, PublishedDraftersEqualTheirGgufAndComeBack) {
   const auto target = open_checkpoint(golden + "hf-tiny");
   const auto plain = open_checkpoint(golden + "hf-tiny-dflash", UnusedTensors::kKeep);
   EXPECT_THROW(gather_metadata(*plain, nullptr), Error) << "a drafter's folder has no tokenizer";
+  // Only a GGUF needs one: a folder comes from a folder as it is.
+  const auto copy = convert_to_hf(*plain, directory.file("copy"));
+  EXPECT_FALSE(exists(directory.file("copy/tokenizer.json")));
+  expect_same_tensors(*plain, *copy);
   const auto made = convert_to_gguf(*plain, directory.file("made.gguf"), target.get());
   const auto published = open_checkpoint(golden + "tiny-dflash-bf16.gguf", UnusedTensors::kKeep);
   expect_same_tensors(*published, *made);

@@ -38,7 +38,7 @@ inline std::shared_ptr<const Checkpoint> convert_to_hf(
 ) {
   ThreadPool pool(2);
   const CheckpointPlan plan = plan_hf_copy(source, block_types);
-  const PortableMetadata portable = gather_metadata(source, nullptr);
+  const PortableMetadata portable = gather_metadata(source, nullptr, TokenizerNeed::kOptional);
   write_hf_checkpoint({source, portable.metadata, plan, path}, shard_bytes, pool, {});
   return open_checkpoint(path, UnusedTensors::kKeep);
 }

@@ -413,14 +413,13 @@ TEST(HfConfig, QuantisationIsNamed) {
 
 TEST(HfConfigWriter, QuantisationFollowsTheWeights) {
   HfTensorFacts facts;
-  facts.nvfp4 = true;
   facts.full_precision_modules = {"fc"};
   const auto written = [&](const char* algorithm, bool calibrated) {
     Metadata metadata = draft_metadata(kNested, "");
     if (algorithm != nullptr) {
       metadata.set("general.quant_algo", std::string(algorithm));
     }
-    facts.calibrated_activations = calibrated;
+    facts.nvfp4_modules = {{"layers.0.mlp.up_proj", calibrated}};
     const std::string config = hf_config(metadata, facts);
     constexpr std::string_view kKey = R"("quantization_config":)";
     const size_t begin = config.find(kKey) + kKey.size();
@@ -447,6 +446,50 @@ TEST(HfConfigWriter, QuantisationFollowsTheWeights) {
   EXPECT_EQ(written("NVFP4", false), w4a16) << "nobody could run it in W4A4";
   EXPECT_EQ(written("NVFP4", true), w4a4);
   EXPECT_EQ(written(nullptr, true), w4a4);
+  EXPECT_EQ(written("MIXED_PRECISION", true), w4a4) << "nothing is mixed";
+  EXPECT_EQ(written("MIXED_PRECISION", false), w4a16);
+}
+
+TEST(HfConfigWriter, NamesTheModulesOfAMixture) {
+  Metadata metadata = draft_metadata(kNested, "");
+  metadata.set("general.quant_algo", std::string("MIXED_PRECISION"));
+  HfTensorFacts facts;
+  facts.nvfp4_modules = {{"a", true}, {"b", false}};
+  facts.full_precision_modules = {"fc"};
+  const std::string layers = R"("quantized_layers":{"a":{"quant_algo":"NVFP4","group_size":16},)"
+                             R"("b":{"quant_algo":"W4A16_NVFP4","group_size":16}})";
+  const std::string group = R"({"num_bits":4,"type":"float","group_size":16,"dynamic":false})";
+  EXPECT_THAT(
+      hf_config(metadata, facts),
+      HasSubstr(
+          R"("quantization_config":{"quant_method":"modelopt","quant_algo":"MIXED_PRECISION",)"
+          R"("config_groups":{"group_0":{"weights":)" +
+          group + R"(,"input_activations":)" + group +
+          R"(,"targets":["a"]},"group_1":{"weights":)" + group + R"(,"targets":["b"]}},)" + layers +
+          R"(,"ignore":["fc"],)"
+      )
+  );
+  EXPECT_THAT(
+      hf_quantization_config(metadata, facts),
+      HasSubstr(
+          R"("quantization":{"quant_algo":"MIXED_PRECISION","kv_cache_quant_algo":null,)" + layers +
+          "}}"
+      )
+  );
+}
+
+TEST(HfConfigWriter, NamesTheTypeOfTheWeights) {
+  HfTensorFacts facts;
+  for (const auto& [type, name] :
+       {std::pair(DType::kBF16, "bfloat16"),
+        std::pair(DType::kF16, "float16"),
+        std::pair(DType::kF32, "float32")}) {
+    facts.prevailing = type;
+    EXPECT_THAT(
+        hf_config(draft_metadata(kNested, ""), facts),
+        HasSubstr(std::string(R"("dtype":")") + name + '"')
+    );
+  }
 }
 
 TEST(HfConfigWriter, KeepsTheTargetsNumberOfLayers) {

@@ -1,6 +1,8 @@
 // Importance matrices at rest: both forms are read, one is written, hostile bytes are refused.
 
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <random>
@@ -10,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "octet/base/error.h"
+#include "octet/formats/gguf_writer.h"
 #include "octet/quantize/importance.h"
 #include "support/error_message.h"
 #include "support/importance_seeds.h"
@@ -62,11 +65,15 @@ TEST(Importance, RefusesEveryCutAndNumbersThatAreNone) {
     const std::string path = directory.write("i.dat", whole.substr(0, length));
     EXPECT_THROW(read_importance(path), Error) << length;
   }
-  ImportanceMatrix matrix = example();
-  matrix.entries["blk.1.attn_q.weight"].sum_squares[0] = std::numeric_limits<float>::quiet_NaN();
-  write_importance(directory.file("nan.gguf"), matrix);
-  EXPECT_THROW(read_importance(directory.file("nan.gguf")), Error);
-  const std::string file = read_text(directory.file("nan.gguf"));
+  write_importance(directory.file("i.gguf"), example());
+  const std::string file = read_text(directory.file("i.gguf"));
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -1.0F, 1e38F * 10.0F}) {
+    std::string damaged = file;
+    const size_t at = damaged.find(std::string_view("\0\0\xc0\x40", 4));  // the sum of 6
+    ASSERT_NE(at, std::string::npos);
+    std::memcpy(damaged.data() + at, &bad, sizeof(bad));
+    EXPECT_THROW(read_importance(directory.write("bad", damaged)), Error) << bad;
+  }
   for (size_t length = 0; length < file.size() - 32; length += 7) {
     EXPECT_THROW(read_importance(directory.write("cut", file.substr(0, length))), Error);
   }
@@ -94,6 +101,79 @@ TEST(Importance, MutatedFilesGiveErrorsOrFiniteNumbers) {
       }
     }
   }
+}
+
+TEST(Importance, WritesNothingThatItWouldRefuseToRead) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("i.gguf");
+  const auto refused = [&](auto change) {
+    ImportanceMatrix matrix = example();
+    change(matrix, matrix.entries.at("blk.1.attn_q.weight"));
+    const std::string message = error_message([&] { write_importance(path, matrix); });
+    return !message.empty() && !std::filesystem::exists(path);
+  };
+  EXPECT_TRUE(refused([](auto&, auto& entry) { entry.sum_squares[0] = HUGE_VALF; }));
+  EXPECT_TRUE(refused([](auto&, auto& entry) { entry.sum_squares[0] = -1.0F; }));
+  EXPECT_TRUE(refused([](auto&, auto& entry) { entry.count = int64_t{1} << 60; }));
+  EXPECT_TRUE(refused([](auto&, auto& entry) { entry.count = -1; }));
+  EXPECT_TRUE(refused([](auto& matrix, auto&) { matrix.chunk_count = -5; }));
+  EXPECT_TRUE(refused([](auto& matrix, auto&) { matrix.chunk_count = int64_t{1} << 32; }));
+  EXPECT_TRUE(refused([](auto& matrix, auto&) { matrix.chunk_size = int64_t{1} << 32; }));
+  EXPECT_FALSE(refused([](auto&, auto&) {}));
+}
+
+TEST(Importance, RefusesCountsOfChunksThatAreNone) {
+  std::string old = legacy_importance();
+  const auto chunks = static_cast<int32_t>(-5);
+  std::memcpy(old.data() + old.size() - std::string("text.txt").size() - 8, &chunks, 4);
+  EXPECT_THAT(
+      error_message([&] { parse_importance(bytes_of(old), "old"); }), testing::HasSubstr("is -5")
+  );
+  const TemporaryDirectory directory;
+  for (const char* key : {"imatrix.chunk_count", "imatrix.chunk_size"}) {
+    for (const int64_t number : {int64_t{-5}, int64_t{1} << 32}) {
+      Metadata metadata;
+      metadata.set("general.type", std::string("imatrix"));
+      metadata.set("imatrix.chunk_count", uint32_t{7});
+      metadata.set("imatrix.chunk_size", uint32_t{256});
+      metadata.set(key, number);
+      GgufWriter(directory.file("i.gguf"), metadata, std::vector<TensorSpec>{}).finish();
+      EXPECT_THAT(
+          error_message([&] { read_importance(directory.file("i.gguf")); }),
+          testing::HasSubstr("unsigned 32-bit")
+      ) << key
+        << number;
+    }
+  }
+}
+
+TEST(Importance, OfTheOlderFormMayNotGrowOutOfFloats) {
+  ImportanceMatrix matrix;
+  matrix.counts_chunks = true;
+  matrix.entries["blk.0.attn_q.weight"] = {{1e36F}, 1};
+  EXPECT_THAT(
+      error_message([&] { count_tokens(matrix, 512); }), testing::HasSubstr("blk.0.attn_q.weight")
+  );
+}
+
+TEST(Importance, BelongsToAModelOfItsNamesAndWidths) {
+  DFlashShape shape;
+  const auto model = make_dflash(shape, 1);
+  ImportanceMatrix matrix;
+  std::vector<float>& sums = matrix.entries["blk.0.attn_q.weight"].sum_squares;
+  sums.assign(static_cast<size_t>(shape.hidden), 1.0F);
+  EXPECT_EQ(error_message([&] { require_importance_of(matrix, *model); }), "");
+  sums.push_back(1.0F);
+  EXPECT_THAT(
+      error_message([&] { require_importance_of(matrix, *model); }),
+      testing::HasSubstr("belongs to another model")
+  );
+  sums.pop_back();
+  matrix.entries["blk.77.attn_q.weight"] = matrix.entries["blk.0.attn_q.weight"];
+  EXPECT_THAT(
+      error_message([&] { require_importance_of(matrix, *model); }),
+      testing::HasSubstr("no such weight")
+  );
 }
 
 TEST(Importance, AddsUp) {

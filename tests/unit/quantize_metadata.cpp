@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "octet/quantize/portable_metadata.h"
+#include "support/error_message.h"
+#include "support/temporary_directory.h"
 
 namespace octet::test {
 namespace {
@@ -50,6 +53,42 @@ TEST(DescribeNewTypes, TheAlgorithmStaysWithTheWeightsItIsAbout) {
   EXPECT_EQ(algorithm_of("NVFP4", {other, other}), "");
   EXPECT_EQ(algorithm_of("NVFP4", {fresh, other}), "");
   EXPECT_EQ(algorithm_of("NVFP4", {{DType::kBF16, kFolderCodes, false}}), "");
+}
+
+TEST(GatherMetadata, TakesTheDefaultOfSeveralChatTemplates) {
+  const TemporaryDirectory directory;
+  Checkpoint source;
+  source.path = "m";
+  source.metadata.set("tokenizer.ggml.model", std::string("gemma4"));
+  source.sidecars.emplace("tokenizer_config.json", directory.file("tokenizer_config.json"));
+  const auto chat_template = [&](const std::string& value) {
+    directory.write("tokenizer_config.json", R"({"chat_template":)" + value + "}");
+    const std::string* found =
+        gather_metadata(source, nullptr).metadata.find_string("tokenizer.chat_template");
+    return found != nullptr ? *found : "none";
+  };
+  EXPECT_EQ(chat_template(R"("a")"), "a");
+  EXPECT_EQ(chat_template("null"), "none");
+  EXPECT_EQ(
+      chat_template(
+          R"([{"name":"tool_use","template":"b"},{"name":"default","template":"c"},{"name":1}])"
+      ),
+      "c"
+  );
+  for (const char* value : {R"([{"name":"tool_use","template":"b"}])", R"([1,{}])", "[]", "3"}) {
+    EXPECT_THAT(
+        error_message([&] { chat_template(value); }), testing::HasSubstr("chat_template.jinja")
+    ) << value;
+  }
+}
+
+TEST(GatherMetadata, OnlyGgufFilesNeedATokenizer) {
+  Checkpoint source;
+  source.path = "m";
+  EXPECT_THAT(
+      error_message([&] { gather_metadata(source, nullptr); }), testing::HasSubstr("--tokenizer")
+  );
+  EXPECT_NO_THROW(gather_metadata(source, nullptr, TokenizerNeed::kOptional));
 }
 
 TEST(DescribeNewTypes, ImportanceOfTheSourceIsForgotten) {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -73,6 +74,28 @@ TEST(OutputPlace, NeverReplacesAnInput) {
   }
   const std::string beside = directory.write("folder/in.json", "");
   EXPECT_NO_THROW(prepare_output(inputs, beside, 0, ExistingOutput::kReplace));
+}
+
+TEST(OutputPlace, DevicesPipesAndLinksKeepTheirNames) {
+  const TemporaryDirectory directory;
+  const std::string pipe = directory.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string link = directory.file("link");
+  fs::create_symlink(directory.write("file", "old"), link);
+  const std::string lost = directory.file("lost");
+  fs::create_symlink(directory.file("nowhere"), lost);
+  for (const std::string& path : {pipe, link, lost}) {
+    for (const OutputKind kind : {OutputKind::kFile, OutputKind::kFolder}) {
+      EXPECT_THAT(
+          error_message([&] { prepare_output({}, path, 0, ExistingOutput::kReplace, kind); }),
+          testing::HasSubstr("name a file")
+      ) << path;
+    }
+    EXPECT_THROW(AtomicFile{path}, Error) << path;
+  }
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(read_text(link), "old");
 }
 
 TEST(OutputPlace, OnlyCheckpointsAreReplacedByFolders) {

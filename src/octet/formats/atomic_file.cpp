@@ -27,8 +27,9 @@ int create_file(const TemporaryName& name) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path)
-    : path_(std::move(path)), temporary_(path_), descriptor_(create_file(temporary_)) {
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(path_) {
+  require_replaceable(path_);
+  descriptor_ = create_file(temporary_);
   while (descriptor_ < 0 && errno == EEXIST) {
     temporary_.renew(path_);
     descriptor_ = create_file(temporary_);

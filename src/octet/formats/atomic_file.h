@@ -15,8 +15,8 @@ namespace octet {
 
 class AtomicFile {
  public:
-  /// Creates the temporary file. Throws Error(kIo) naming the path and the system's reason, as all
-  /// members do.
+  /// Creates the temporary file. Throws Error(kInvalidArgument) for a path that is there and is no
+  /// regular file, Error(kIo) naming the path and the system's reason, as all members do.
   explicit AtomicFile(std::string path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

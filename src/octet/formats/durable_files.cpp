@@ -3,13 +3,35 @@
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <system_error>
 #include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "octet/base/error.h"
 
 namespace octet {
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.parent_path();
   return parent.empty() ? "." : parent;
+}
+
+void require_replaceable(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::symlink_status(path, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format(
+            "{}: is {}; name a file",
+            path.string(),
+            std::filesystem::is_directory(status) ? "a folder"
+            : std::filesystem::is_symlink(status) ? "a link"
+                                                  : "a device, a pipe or a socket"
+        )
+    );
+  }
 }
 
 bool write_fully(int descriptor, std::span<const std::byte> bytes) {

@@ -1,6 +1,6 @@
 // What writers of files share below AtomicFile, JournalFile and folders: whole writes, and names
-// that are on disk. Reports failures as the system does, in errno: who calls knows the file and
-// what it was doing.
+// that are on disk. Reports failures of the system as it does, in errno: who calls knows the file
+// and what it was doing.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,10 @@ namespace octet {
 
 /// The folder that holds `path`; "." for a bare name.
 std::filesystem::path folder_of(const std::filesystem::path& path);
+
+/// Throws Error(kInvalidArgument) when `path` is there and is no regular file: renaming onto a
+/// device, a pipe or a link would take its name away from it.
+void require_replaceable(const std::filesystem::path& path);
 
 /// Writes all bytes, in as many calls as it takes. False with errno set when one fails.
 bool write_fully(int descriptor, std::span<const std::byte> bytes);

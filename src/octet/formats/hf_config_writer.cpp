@@ -216,15 +216,28 @@ void write_drafter(JsonWriter& json, const Metadata& m, const HfTensorFacts& fac
 
 constexpr std::string_view kW4A4 = "NVFP4";
 constexpr std::string_view kW4A16 = "W4A16_NVFP4";
+constexpr std::string_view kMixed = "MIXED_PRECISION";
+
+std::string_view algorithm_of(const HfNvfp4Module& module) {
+  return module.calibrated ? kW4A4 : kW4A16;
+}
 
 /// As the metadata say, but four-bit activations need an input scale for every weight: without one
-/// nobody could run the folder.
+/// nobody could run the folder. And nothing is mixed where all modules are alike.
 std::string algorithm(const Metadata& metadata, const HfTensorFacts& facts) {
   const std::string* named = metadata.find_string("general.quant_algo");
-  if (named != nullptr && *named != kW4A4) {
+  if (named != nullptr && *named != kW4A4 && *named != kMixed) {
     return *named;
   }
-  return std::string(facts.calibrated_activations ? kW4A4 : kW4A16);
+  const auto calibrated = std::count_if(
+      facts.nvfp4_modules.begin(),
+      facts.nvfp4_modules.end(),
+      [](const HfNvfp4Module& module) { return module.calibrated; }
+  );
+  if (calibrated == std::ssize(facts.nvfp4_modules)) {
+    return std::string(kW4A4);
+  }
+  return std::string(named != nullptr && *named == kMixed && calibrated > 0 ? kMixed : kW4A16);
 }
 
 void write_producer(JsonWriter& json) {
@@ -236,20 +249,74 @@ void write_group(JsonWriter& json, std::string_view name) {
   json.member("group_size", kNvfp4Group).member("dynamic", false).end_object();
 }
 
-/// The flat form, as it stands in config.json.
-void write_flat_quantization(JsonWriter& json, const Metadata& m, const HfTensorFacts& facts) {
-  json.key("quantization_config").begin_object();
-  json.member("quant_method", "modelopt").member("quant_algo", algorithm(m, facts));
-  json.key("config_groups").begin_object().key("group_0").begin_object();
+void write_quantized_layers(JsonWriter& json, const std::vector<HfNvfp4Module>& modules) {
+  json.key("quantized_layers").begin_object();
+  for (const HfNvfp4Module& module : modules) {
+    json.key(module.name).begin_object().member("quant_algo", algorithm_of(module));
+    json.member("group_size", kNvfp4Group).end_object();
+  }
+  json.end_object();
+}
+
+/// A group of modules that take their activations alike.
+void write_config_group(
+    JsonWriter& json,
+    std::string_view name,
+    std::string_view algorithm,
+    const std::vector<std::string>& targets
+) {
+  json.key(name).begin_object();
   write_group(json, "weights");
-  if (algorithm(m, facts) == kW4A4) {
+  if (algorithm == kW4A4) {
     write_group(json, "input_activations");
   }
-  write_strings(json, "targets", {"Linear"});
-  json.end_object().end_object();
+  write_strings(json, "targets", targets);
+  json.end_object();
+}
+
+std::vector<std::string> names_with(
+    std::string_view algorithm, const std::vector<HfNvfp4Module>& modules
+) {
+  std::vector<std::string> names;
+  for (const HfNvfp4Module& module : modules) {
+    if (algorithm_of(module) == algorithm) {
+      names.push_back(module.name);
+    }
+  }
+  return names;
+}
+
+/// The flat form, as it stands in config.json.
+void write_flat_quantization(JsonWriter& json, const Metadata& m, const HfTensorFacts& facts) {
+  const std::string algorithm_of_all = algorithm(m, facts);
+  const bool mixed = algorithm_of_all == kMixed;
+  json.key("quantization_config").begin_object();
+  json.member("quant_method", "modelopt").member("quant_algo", algorithm_of_all);
+  json.key("config_groups").begin_object();
+  if (mixed) {
+    write_config_group(json, "group_0", kW4A4, names_with(kW4A4, facts.nvfp4_modules));
+    write_config_group(json, "group_1", kW4A16, names_with(kW4A16, facts.nvfp4_modules));
+  } else {
+    write_config_group(json, "group_0", algorithm_of_all, {"Linear"});
+  }
+  json.end_object();
+  if (mixed) {
+    write_quantized_layers(json, facts.nvfp4_modules);
+  }
   write_strings(json, "ignore", facts.full_precision_modules);
   write_producer(json);
   json.end_object();
+}
+
+std::string_view torch_name(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "float32";
+    case DType::kF16:
+      return "float16";
+    default:
+      return "bfloat16";
+  }
 }
 
 /// Every end token: those of a generation_config.json, else the end of the text and of a turn.
@@ -271,13 +338,13 @@ std::vector<int64_t> end_tokens(const Metadata& metadata) {
 
 std::string hf_config(const Metadata& metadata, const HfTensorFacts& facts) {
   JsonWriter json;
-  json.begin_object().member("dtype", "bfloat16");
+  json.begin_object().member("dtype", torch_name(facts.prevailing));
   if (metadata.string("general.architecture") == "gemma4") {
     write_target(json, metadata, facts);
   } else {
     write_drafter(json, metadata, facts);
   }
-  if (facts.nvfp4) {
+  if (!facts.nvfp4_modules.empty()) {
     write_flat_quantization(json, metadata, facts);
   }
   json.end_object();
@@ -313,9 +380,15 @@ std::string hf_quantization_config(const Metadata& metadata, const HfTensorFacts
   JsonWriter json;
   json.begin_object();
   write_producer(json);
-  json.key("quantization").begin_object().member("quant_algo", algorithm(metadata, facts));
-  json.key("kv_cache_quant_algo").null().member("group_size", kNvfp4Group);
-  write_strings(json, "exclude_modules", facts.full_precision_modules);
+  const std::string algorithm_of_all = algorithm(metadata, facts);
+  json.key("quantization").begin_object().member("quant_algo", algorithm_of_all);
+  json.key("kv_cache_quant_algo").null();
+  if (algorithm_of_all == kMixed) {
+    write_quantized_layers(json, facts.nvfp4_modules);
+  } else {
+    json.member("group_size", kNvfp4Group);
+    write_strings(json, "exclude_modules", facts.full_precision_modules);
+  }
   json.end_object().end_object();
   return json.text();
 }

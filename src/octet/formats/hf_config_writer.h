@@ -8,17 +8,23 @@
 #include <string>
 #include <vector>
 
+#include "octet/tensor/dtype.h"
 #include "octet/tensor/metadata.h"
 
 namespace octet {
+
+struct HfNvfp4Module {
+  std::string name;
+  bool calibrated = false;  // it has an input scale
+};
 
 /// What tensors tell and metadata do not.
 struct HfTensorFacts {
   double partial_rotary_factor = 0.25;  // gemma4: from the divisors of full-attention layers
   bool own_head = false;                // there is an lm_head.weight
   int64_t per_layer_vocabulary = 0;     // gemma4: rows of the per-layer table; 0: the vocabulary's
-  bool nvfp4 = false;                   // some weights are NVFP4
-  bool calibrated_activations = false;  // all of those have an input scale
+  DType prevailing = DType::kBF16;      // of the float types, by values stored
+  std::vector<HfNvfp4Module> nvfp4_modules;
   std::vector<std::string> full_precision_modules;  // linear modules that are not NVFP4
 };
 

@@ -14,6 +14,11 @@ namespace octet {
 namespace {
 
 constexpr float kStoppedDivisor = 1e30F;  // an angle of zero in effect
+constexpr int64_t kBillion = 1'000'000'000;
+
+int64_t turning_pairs(double partial_rotary_factor, int64_t pairs) {
+  return static_cast<int64_t>(partial_rotary_factor * static_cast<double>(pairs));
+}
 
 }  // namespace
 
@@ -29,7 +34,7 @@ LogicalTensor make_rope_frequencies(
     );
   }
   const int64_t pairs = head_dim / 2;
-  const auto turning = static_cast<int64_t>(partial_rotary_factor * static_cast<double>(pairs));
+  const int64_t turning = turning_pairs(partial_rotary_factor, pairs);
   auto divisors = std::make_shared<std::vector<float>>(static_cast<size_t>(pairs), kStoppedDivisor);
   for (int64_t pair = 0; pair < turning; ++pair) {
     (*divisors)[static_cast<size_t>(pair)] = 1.0F;
@@ -51,9 +56,8 @@ double partial_rotary_factor_of(const LogicalTensor& divisors) {
   const bool rest_stopped = std::all_of(first_stopped, values.end(), [](float value) {
     return value == kStoppedDivisor;
   });
-  const auto turning = static_cast<double>(first_stopped - values.begin());
-  const auto pairs = static_cast<double>(values.size());
-  if (!rest_stopped || turning == 0.0) {
+  const int64_t turning = first_stopped - values.begin();
+  if (!rest_stopped || turning == 0) {
     throw Error(
         ErrorKind::kUnsupported,
         fmt::format(
@@ -63,9 +67,14 @@ double partial_rotary_factor_of(const LogicalTensor& divisors) {
         )
     );
   }
-  // Rounding of the quotient must not lose a pair when a reader multiplies.
-  const double factor = turning / pairs;
-  return std::floor(factor * pairs) == turning ? factor : (turning + 0.5) / pairs;
+  // Rounding of the quotient must not lose a pair when a reader multiplies: it is rounded up, to
+  // as many decimals as JSON is written with, and once more where the product is still below.
+  const auto pairs = static_cast<int64_t>(values.size());
+  int64_t billionths = (turning * kBillion + pairs - 1) / pairs;
+  while (turning_pairs(static_cast<double>(billionths) / kBillion, pairs) < turning) {
+    ++billionths;
+  }
+  return static_cast<double>(billionths) / kBillion;
 }
 
 }  // namespace octet

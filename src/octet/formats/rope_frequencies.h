@@ -16,7 +16,8 @@ LogicalTensor make_rope_frequencies(
     Checkpoint& checkpoint, int64_t head_dim, double partial_rotary_factor
 );
 
-/// The factor that gives such divisors back, of a tensor [pairs] of F32. Throws Error(kUnsupported)
+/// The factor that gives such divisors back, also when it is written with nine digits, of a tensor
+/// [pairs] of F32. Throws Error(kUnsupported)
 /// for divisors of another form, which a Hugging Face folder cannot describe.
 double partial_rotary_factor_of(const LogicalTensor& divisors);
 

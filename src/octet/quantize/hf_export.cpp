@@ -83,17 +83,21 @@ HfTensorFacts tensor_facts(const Checkpoint& source, const std::vector<NamedTens
   if (const LogicalTensor* table = source.find("per_layer_token_embd.weight")) {
     facts.per_layer_vocabulary = table->rows();
   }
-  facts.calibrated_activations = true;
+  std::map<DType, int64_t> values;
   for (const NamedTensor& tensor : tensors) {
     const LogicalTensor& weight = *tensor.planned->source;
     if (tensor.nvfp4()) {
-      facts.nvfp4 = true;
-      facts.calibrated_activations &= weight.input_scale.has_value();
-    } else if (weight.shape.size() == 2) {
+      facts.nvfp4_modules.push_back({tensor.module(), weight.input_scale.has_value()});
+      continue;
+    }
+    values[tensor.planned->dtype] += weight.elements();
+    if (weight.shape.size() == 2) {
       facts.full_precision_modules.push_back(tensor.module());
     }
   }
-  facts.calibrated_activations &= facts.nvfp4;
+  for (const auto& [dtype, count] : values) {
+    facts.prevailing = count > values[facts.prevailing] ? dtype : facts.prevailing;
+  }
   return facts;
 }
 
@@ -279,7 +283,7 @@ void write_hf_checkpoint(
   const std::vector<Shard> shards = cut_shards(tensors, shard_bytes);
   AtomicFolder folder(request.path);
   write_text(folder.file("config.json"), hf_config(request.metadata, facts));
-  if (facts.nvfp4) {
+  if (!facts.nvfp4_modules.empty()) {
     write_text(
         folder.file("hf_quant_config.json"), hf_quantization_config(request.metadata, facts)
     );

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -28,6 +29,7 @@ constexpr const char* kChunkCountKey = "imatrix.chunk_count";
 constexpr const char* kChunkSizeKey = "imatrix.chunk_size";
 constexpr int64_t kMaxEntries = 65536;
 constexpr uint64_t kMaxNameBytes = 1024;
+constexpr float kCountLimit = 0x1p53F;  // sums of two counts and products with a chunk's fit int64
 
 [[noreturn]] void malformed(std::string_view entry, std::string_view reason) {
   throw Error(ErrorKind::kMalformed, fmt::format("importance of {} {}", shown(entry), reason));
@@ -49,10 +51,30 @@ void require_sums(std::string_view name, const std::vector<float>& sums) {
 }
 
 int64_t integer_count(std::string_view name, float count) {
-  if (!(count >= 0.0F && count < 0x1p62F)) {
+  if (!(count >= 0.0F && count < kCountLimit)) {
     malformed(name, fmt::format("was seen {} times; expected a count", count));
   }
   return std::llround(count);
+}
+
+/// Numbers of chunks and of tokens in one: files hold them in 32 bits.
+int64_t chunk_number(std::string_view what, int64_t number) {
+  if (number < 0 || number > std::numeric_limits<uint32_t>::max()) {
+    throw Error(
+        ErrorKind::kMalformed,
+        fmt::format("{} is {}; expected an unsigned 32-bit number", what, number)
+    );
+  }
+  return number;
+}
+
+void require_readable(const ImportanceMatrix& matrix) {
+  for (const auto& [name, entry] : matrix.entries) {
+    require_sums(name, entry.sum_squares);
+    integer_count(name, static_cast<float>(entry.count));
+  }
+  chunk_number(kChunkCountKey, matrix.chunk_count);
+  chunk_number(kChunkSizeKey, matrix.chunk_size);
 }
 
 ImportanceMatrix from_gguf(const GgufFile& file) {
@@ -66,8 +88,8 @@ ImportanceMatrix from_gguf(const GgufFile& file) {
   if (const auto* datasets = file.metadata.find_strings(kDatasetsKey)) {
     matrix.datasets.assign(datasets->begin(), datasets->end());
   }
-  matrix.chunk_count = file.metadata.integer(kChunkCountKey);
-  matrix.chunk_size = file.metadata.integer(kChunkSizeKey);
+  matrix.chunk_count = chunk_number(kChunkCountKey, file.metadata.integer(kChunkCountKey));
+  matrix.chunk_size = chunk_number(kChunkSizeKey, file.metadata.integer(kChunkSizeKey));
   std::map<std::string, int, std::less<>> halves;
   for (const GgufTensor& tensor : file.tensors) {
     const bool sums = tensor.name.ends_with(kSumsSuffix);
@@ -142,7 +164,8 @@ ImportanceMatrix from_legacy(std::span<const std::byte> bytes) {
     }
   }
   if (cursor.remaining() > 0) {
-    matrix.chunk_count = cursor.read<int32_t>("the number of chunks");
+    matrix.chunk_count =
+        chunk_number("the number of chunks", cursor.read<int32_t>("the number of chunks"));
   }
   if (cursor.remaining() > 0) {
     const auto length = cursor.read<int32_t>("the length of the data set's name");
@@ -200,6 +223,12 @@ ImportanceMatrix parse_importance(std::span<const std::byte> bytes, const std::s
 }
 
 void write_importance(const std::string& path, const ImportanceMatrix& matrix) {
+  try {
+    require_readable(matrix);
+  } catch (Error& error) {
+    error.add_context(fmt::format("{} cannot be written", path));
+    throw;
+  }
   Metadata metadata;
   metadata.set("general.type", std::string("imatrix"));
   metadata.set(
@@ -232,9 +261,28 @@ void count_tokens(ImportanceMatrix& matrix, int64_t chunk_tokens) {
     for (float& sum : entry.sum_squares) {
       sum *= static_cast<float>(chunk_tokens);
     }
+    require_sums(name, entry.sum_squares);
   }
   matrix.chunk_size = chunk_tokens;
   matrix.counts_chunks = false;
+}
+
+void require_importance_of(const ImportanceMatrix& matrix, const Checkpoint& model) {
+  for (const auto& [name, entry] : matrix.entries) {
+    const LogicalTensor* tensor = model.find(name);
+    if (tensor == nullptr || tensor->cols() != std::ssize(entry.sum_squares)) {
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format(
+              "importance of {} has {} columns and {} {}; the matrix belongs to another model",
+              shown(name),
+              entry.sum_squares.size(),
+              model.path,
+              tensor == nullptr ? "has no such weight" : fmt::format("{}", tensor->cols())
+          )
+      );
+    }
+  }
 }
 
 void add_importance(ImportanceMatrix& to, const ImportanceMatrix& more) {

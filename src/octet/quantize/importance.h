@@ -38,12 +38,17 @@ ImportanceMatrix read_importance(const std::string& path);
 /// The same from the bytes of a file, which is called `path` in messages.
 ImportanceMatrix parse_importance(std::span<const std::byte> bytes, const std::string& path);
 
-/// Throws Error(kIo).
+/// Throws Error(kIo), and Error(kMalformed) naming an entry whose sums or counts nobody could read
+/// again: they have grown out of float32.
 void write_importance(const std::string& path, const ImportanceMatrix& matrix);
 
 /// Makes counts of chunks counts of tokens, so that the matrix may be added to one that counts
-/// them.
+/// them. Throws Error(kMalformed) naming an entry whose sums have no room in float32 then.
 void count_tokens(ImportanceMatrix& matrix, int64_t chunk_tokens);
+
+/// Refuses a matrix of another model: one with an entry that `model` has no matrix for, or of
+/// another width. Throws Error(kMismatch) naming it.
+void require_importance_of(const ImportanceMatrix& matrix, const Checkpoint& model);
 
 /// Adds sums, counts and chunks. Throws Error(kMismatch) naming an entry of another length.
 void add_importance(ImportanceMatrix& to, const ImportanceMatrix& more);

@@ -86,13 +86,9 @@ std::string without_slashes(std::string path) {
 /// must not cost anybody their home.
 void refuse_to_remove(const fs::path& output, OutputKind kind) {
   std::error_code ignored;
-  if (!fs::is_directory(output, ignored)) {
+  if (kind == OutputKind::kFile || !fs::is_directory(output, ignored)) {
+    require_replaceable(output);
     return;
-  }
-  if (kind == OutputKind::kFile) {
-    throw Error(
-        ErrorKind::kInvalidArgument, fmt::format("{}: is a folder; name a file", output.string())
-    );
   }
   if (!fs::is_empty(output, ignored) && !fs::exists(output / "config.json", ignored)) {
     throw Error(
@@ -160,7 +156,7 @@ void prepare_output(
         fmt::format("{}: its folder does not exist; create {}", output, folder_of(path).string())
     );
   }
-  if (fs::exists(path, ignored)) {
+  if (fs::exists(fs::symlink_status(path, ignored))) {
     for (const std::string& input : inputs) {
       refuse_to_replace(input, path);
     }

@@ -67,15 +67,39 @@ bool add_tokenizer(PortableMetadata& result, const Checkpoint& from) {
   return true;
 }
 
+/// "chat_template" is the text, or a list of {"name", "template"} of which one is the default.
+std::string template_of(const JsonValue& value, const std::string& path) {
+  if (value.string() != nullptr) {
+    return *value.string();
+  }
+  if (const JsonArray* named = value.array()) {
+    for (const JsonValue& entry : *named) {
+      const std::string* name = entry.object() ? entry.find_string("name") : nullptr;
+      const std::string* text = entry.object() ? entry.find_string("template") : nullptr;
+      if (name != nullptr && *name == "default" && text != nullptr) {
+        return *text;
+      }
+    }
+  }
+  throw Error(
+      ErrorKind::kUnsupported,
+      fmt::format(
+          "{}: 'chat_template' is {} and names no 'default' template; put the one to use beside it "
+          "as chat_template.jinja",
+          path,
+          value.type_name()
+      )
+  );
+}
+
 std::optional<std::string> chat_template(const Checkpoint& source) {
   if (const std::string* path = sidecar(source, "chat_template.jinja")) {
     return std::string(text_of(*MappedFile::open(*path)));
   }
   if (const std::string* path = sidecar(source, "tokenizer_config.json")) {
     const JsonValue config = read_json_object(*path);
-    const JsonValue* text = config.find("chat_template");
-    if (text != nullptr && text->string() != nullptr) {
-      return *text->string();
+    if (const JsonValue* text = config.find("chat_template")) {
+      return template_of(*text, *path);
     }
   }
   return std::nullopt;
@@ -91,12 +115,14 @@ std::string name_of(const std::string& path) {
 
 }  // namespace
 
-PortableMetadata gather_metadata(const Checkpoint& source, const Checkpoint* tokenizer_source) {
+PortableMetadata gather_metadata(
+    const Checkpoint& source, const Checkpoint* tokenizer_source, TokenizerNeed need
+) {
   PortableMetadata result;
   result.metadata = source.metadata;
   const bool found = add_tokenizer(result, source) ||
                      (tokenizer_source != nullptr && add_tokenizer(result, *tokenizer_source));
-  if (!found) {
+  if (!found && need == TokenizerNeed::kRequired) {
     throw Error(
         ErrorKind::kNotFound,
         fmt::format(

@@ -17,10 +17,17 @@ struct PortableMetadata {
   std::vector<std::shared_ptr<const void>> storage;  // strings of the metadata point into it
 };
 
+enum class TokenizerNeed { kRequired, kOptional };  // by GGUF files; by folders
+
 /// `tokenizer_source` (or null) is asked for the tokenizer where `source` has none: drafters in
 /// Hugging Face folders have not. Both must outlive the result. Throws Error(kNotFound) when there
-/// is no tokenizer at all, saying how to give one.
-PortableMetadata gather_metadata(const Checkpoint& source, const Checkpoint* tokenizer_source);
+/// is no tokenizer at all and one is required, saying how to give one, Error(kUnsupported) for
+/// several chat templates of which none is the default.
+PortableMetadata gather_metadata(
+    const Checkpoint& source,
+    const Checkpoint* tokenizer_source,
+    TokenizerNeed need = TokenizerNeed::kRequired
+);
 
 /// Takes out what the source says of its own types and is not true of those of `plan`: by which
 /// importance they were rounded, and general.quant_algo where no NVFP4 weight goes along as it is.

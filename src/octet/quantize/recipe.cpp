@@ -98,13 +98,19 @@ DType finer_type(DType dtype) {
   }
 }
 
-TypeChoice fit_row(DType dtype, int64_t cols) {
+/// Where rows have no room for blocks at all values stay as they are, or become F16 where the
+/// source has blocks that fit (NVFP4 of folders, 16 to a block).
+TypeChoice fit_row(DType dtype, int64_t cols, DType source) {
   const auto fits = [cols](DType type) { return cols % dtype_facts(type).block_values == 0; };
   if (fits(dtype)) {
     return {dtype, false};
   }
   const DType finer = finer_type(dtype);
-  return {fits(finer) ? finer : DType::kF16, true};
+  if (fits(finer)) {
+    return {finer, true};
+  }
+  const bool is_float = dtype_facts(source).block_values == 1;
+  return {is_float ? source : DType::kF16, true};
 }
 
 /// Indices of the tensors by layer, then by name: the order in which rules count, whatever that of
@@ -251,7 +257,7 @@ std::vector<TypeChoice> choose_types(
       continue;
     }
     const DType dtype = by_user.value_or(by_recipe.value_or(recipe.base));
-    choices[i] = fit_row(dtype, tensor.shape.back());
+    choices[i] = fit_row(dtype, tensor.shape.back(), tensor.dtype);
   }
   return choices;
 }

@@ -58,7 +58,8 @@ struct TypeChoice {
 /// One choice a tensor. Vectors and norms become F32, per_layer_model_proj keeps its type, matrices
 /// follow the recipe; `overrides` come before its rules. Where rows are not whole blocks of a type,
 /// the finer type of smaller blocks stands in (Q4_K: Q5_0, Q5_K: Q5_1, IQ4_XS: IQ4_NL, others:
-/// Q8_0), else F16. Throws Error(kInvalidArgument) naming an override that matches no matrix.
+/// Q8_0), else the source's float type, or F16 where it is none. Throws Error(kInvalidArgument)
+/// naming an override that matches no matrix.
 std::vector<TypeChoice> choose_types(
     const Recipe& recipe, std::span<const TypeRule> overrides, std::span<const TensorFacts> tensors
 );

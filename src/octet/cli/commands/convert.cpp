@@ -55,7 +55,9 @@ int convert(const ConvertArguments& arguments) {
       arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse,
       gguf ? OutputKind::kFile : OutputKind::kFolder
   );
-  PortableMetadata portable = gather_metadata(*source, tokenizer_source.get());
+  PortableMetadata portable = gather_metadata(
+      *source, tokenizer_source.get(), gguf ? TokenizerNeed::kRequired : TokenizerNeed::kOptional
+  );
   if (!portable.metadata.contains("general.file_type")) {
     portable.metadata.set("general.file_type", prevailing_file_type(plan));
   }

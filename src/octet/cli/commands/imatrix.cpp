@@ -56,6 +56,7 @@ int imatrix(const ImatrixArguments& arguments) {
     if (before.counts_chunks) {
       count_tokens(before, arguments.text.chunk_tokens);
     }
+    require_importance_of(before, *checkpoint);  // what else is added has the model's own widths
   }
   auto watching = std::make_unique<ImportanceOps>(
       make_cpu_ops({.threads = arguments.threads, .isa = arguments.isa})

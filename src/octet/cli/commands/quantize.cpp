@@ -163,7 +163,11 @@ int quantize(const QuantizeArguments& arguments) {
       arguments.force ? ExistingOutput::kReplace : ExistingOutput::kRefuse,
       modelopt ? OutputKind::kFolder : OutputKind::kFile
   );
-  PortableMetadata portable = gather_metadata(*source, tokenizer_source.get());
+  PortableMetadata portable = gather_metadata(
+      *source,
+      tokenizer_source.get(),
+      modelopt ? TokenizerNeed::kOptional : TokenizerNeed::kRequired
+  );
   portable.metadata.set("general.file_type", recipe.file_type);
   portable.metadata.set("general.quantization_version", uint32_t{2});
   describe_new_types(portable.metadata, plan);
