@@ -108,6 +108,10 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"marks with json", target_arguments({"--json", "--marks", "text"}), {"--marks"}},
         Mistake{"drafts without drafter", target_arguments({"--draft-max", "3"}), {"-md"}},
         Mistake{"compare without drafter", target_arguments({"--compare", "3"}), {"-md"}},
+        Mistake{
+            "compare by ratio",
+            pair_arguments({"--compare", "3", "--verify-rule", "ratio", "--temp", "1"}),
+            {"--compare", "--verify-rule ratio"}},
         Mistake{"scale without drafter", target_arguments({"--embedding-scale", "2"}), {"-md"}},
         Mistake{"bad scale", pair_arguments({"--embedding-scale", "big"}), {"big"}},
         Mistake{

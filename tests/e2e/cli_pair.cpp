@@ -240,6 +240,26 @@ TEST(Run, ComparesWithPlainDecoding) {
   );
 }
 
+TEST(Run, ComparesTheReplyThatItShows) {
+  const std::vector<std::string> limited = {
+      "-p", kPrompt, "--temp", "0", "--compare", "1", "--thinking-budget", "3", "--json"};
+  const JsonValue json = json_of(run_with_pair("run", limited));
+  const JsonValue& comparison = *json.find("comparison");
+  EXPECT_TRUE(comparison.find_boolean("same_text").value());
+  // The first token of a reply comes from its prompt; the steps bring the others.
+  EXPECT_EQ(comparison.find_integer("tokens").value() + 1, std::ssize(integers(json, "ids")));
+}
+
+TEST(Run, TheRatioRuleRepeatsItsTextForASeed) {
+  const std::vector<std::string> by_ratio = {
+      "-p", kPrompt, "--temp", "1", "--seed", "7", "--verify-rule", "ratio", "-n", "120"};
+  const std::string first = run_with_pair("run", by_ratio).out;
+  EXPECT_FALSE(first.empty());
+  for (int again = 0; again < 3; ++again) {
+    EXPECT_EQ(run_with_pair("run", by_ratio).out, first);
+  }
+}
+
 TEST(Inspect, DescribesThePairAsTextAndJson) {
   const ProgramResult text = run_octet({"inspect", kPairTarget, kPairDrafter, "--tensors"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
@@ -299,11 +319,13 @@ TEST(Verify, ProvesPublicPrompts) {
   if (!std::filesystem::exists(prompts)) {
     GTEST_SKIP() << prompts << " is not there";
   }
-  const JsonValue json =
-      json_of(run_with_pair("verify", {"--prompts", prompts, "--limit", "2", "-n", "24", "--json"})
-      );
+  const int64_t limit = kUnderAddressSanitizer ? 2 : 50;
+  const JsonValue json = json_of(run_with_pair(
+      "verify", {"--prompts", prompts, "--limit", std::to_string(limit), "-n", "24", "--json"}
+  ));
   EXPECT_TRUE(json.find_boolean("identical").value());
-  EXPECT_EQ(json.find_integer("prompts"), 4);  // two at each temperature
+  EXPECT_EQ(json.find_integer("prompts"), 2 * limit);  // at each temperature
+  EXPECT_EQ(json.find_integer("longest_block"), 8);
   EXPECT_GT(json.find_integer("accepted").value(), 0);
 }
 

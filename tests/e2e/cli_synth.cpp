@@ -91,6 +91,14 @@ TEST(EmbeddingScale, IsMeasuredOnceAndStoredBesideTheDrafter) {
   const std::string stored = directory.file("d.gguf.side.json");
   EXPECT_GT(parse_json(bytes_of(read_text(stored))).find_number("embedding_scale").value(), 0.0);
   EXPECT_THAT(run_octet(run).err, testing::HasSubstr("measured before, stored in"));
+  // What was measured with another drafter or another target says nothing about this pair.
+  const std::string measured = read_text(stored);
+  synth(directory, "d.gguf", {"--kind", "drafter", "--seed", "5"});
+  EXPECT_THAT(run_octet(run).err, testing::HasSubstr("measured now, stored in"));
+  EXPECT_NE(read_text(stored), measured);
+  synth(directory, "t.gguf", {"--seed", "5"});
+  EXPECT_THAT(run_octet(run).err, testing::HasSubstr("measured now, stored in"));
+  EXPECT_THAT(run_octet(run).err, testing::HasSubstr("measured before, stored in"));
   directory.write("d.gguf.side.json", "{\"embedding_scale\": -1}");
   const ProgramResult refused = run_octet(run);
   EXPECT_EQ(refused.exit_code, 2);

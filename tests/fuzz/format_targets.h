@@ -17,7 +17,10 @@
 #include "octet/formats/hf_tensors.h"
 #include "octet/formats/json_value.h"
 #include "octet/formats/safetensors_reader.h"
+#include "octet/models/dflash/config.h"
+#include "octet/models/gemma4/config.h"
 #include "octet/tensor/logical_tensor.h"
+#include "octet/text/load_tokenizer.h"
 
 namespace octet::fuzz {
 
@@ -37,6 +40,14 @@ inline std::string try_gguf(std::span<const std::byte> bytes) {
         checkpoint_from_gguf(std::move(parts), "input");
     for (const LogicalTensor& tensor : checkpoint->tensors()) {
       touch(tensor);
+    }
+    if (checkpoint->architecture() == "gemma4") {
+      read_gemma4_config(*checkpoint);
+    } else {
+      read_dflash_config(*checkpoint);
+    }
+    if (checkpoint->metadata.contains("tokenizer.ggml.model")) {
+      load_tokenizer(*checkpoint);
     }
     return "";
   } catch (const Error& error) {

@@ -30,7 +30,8 @@ struct Setting {
   SamplingParams sampling;
   VerifyRule rule;
   DraftChoice choice;
-  double noise_width;  // of the drafter against the target; negative: no drafter
+  double noise_width;   // of the drafter against the target; negative: no drafter
+  bool adapts = false;  // by the block policy
 };
 
 std::vector<double> exact_joint(const SamplingParams& params, const std::vector<TokenId>& prompt) {
@@ -72,6 +73,7 @@ double misfit_of(const Setting& setting) {
   run.rule = setting.rule;
   run.draft_choices.rows = {setting.choice};
   run.sampling = setting.sampling;
+  run.adapt_drafts = setting.adapts;
   run.max_tokens =
       kTokens + 2;  // so that drafts are long enough to be cut short by chance, not by the limit
   std::vector<int64_t> counts(125, 0);
@@ -111,6 +113,7 @@ TEST(SampledText, FollowsTheTargetsDistribution) {
   const auto kRatio = VerifyRule::kRatio;
   const auto kArgmax = DraftChoice::kArgmax;
   const auto kCoupled = DraftChoice::kCoupled;
+  const auto kBySureness = DraftChoice::kBySureness;
   const std::vector<Setting> settings = {
       {"plain", plain_temperature(), kCompare, kArgmax, -1.0},
       {"plain, filtered", filtered(), kCompare, kArgmax, -1.0},
@@ -118,8 +121,11 @@ TEST(SampledText, FollowsTheTargetsDistribution) {
       {"compare, coupled", filtered(), kCompare, kCoupled, 1.0},
       {"compare, coupled, exact drafter", plain_temperature(), kCompare, kCoupled, 0.0},
       {"compare, penalised", penalised(), kCompare, kCoupled, 1.0},
+      {"compare, by sureness", filtered(), kCompare, kBySureness, 1.0},
+      {"compare, by sureness, adaptive", filtered(), kCompare, kBySureness, 1.0, true},
       {"ratio", plain_temperature(), kRatio, kArgmax, 1.0},
       {"ratio, filtered", filtered(), kRatio, kArgmax, 1.0},
+      {"ratio, adaptive", filtered(), kRatio, kArgmax, 1.0, true},
       {"ratio, exact drafter", filtered(), kRatio, kArgmax, 0.0},
       {"ratio, hopeless drafter", filtered(), kRatio, kArgmax, 20.0},
       {"ratio, penalised", penalised(), kRatio, kArgmax, 1.0}};

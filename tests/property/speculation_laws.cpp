@@ -111,7 +111,7 @@ RunResult run_plain(const Case& c) {
 }
 
 std::unique_ptr<Drafter> scripted(Script script, const Case& c, const RunResult& reference) {
-  auto drafter = std::make_unique<ScriptedDrafter>(script, c.vocabulary);
+  auto drafter = std::make_unique<ScriptedDrafter>(script, c.vocabulary, kMaxDrafts);
   drafter->add_reference(whole_text(c.settings, reference));
   return drafter;
 }
@@ -123,7 +123,7 @@ TEST(CycleLaws, TextIsTheSameForEveryDrafterAndBlockLength) {
     Case c = random_case(seed);
     const RunResult plain = run_plain(c);
     ASSERT_FALSE(plain.reply.empty());
-    c.settings.draft_max = static_cast<int>(seed % 8);
+    c.settings.draft_max = static_cast<int>(seed % (kMaxDrafts + 1));
     for (const Script script : {Script::kOracle, Script::kLiar, Script::kHalf}) {
       ScriptedTarget target = c.target();
       target.poison_beside = {whole_text(c.settings, plain)};
@@ -133,9 +133,9 @@ TEST(CycleLaws, TextIsTheSameForEveryDrafterAndBlockLength) {
     for (const double noise_width : {0.0, 2.0, 50.0}) {
       ScriptedTarget target = c.target();
       target.poison_beside = {whole_text(c.settings, plain)};
-      DFlashDrafter drafter(
-          std::make_unique<ScriptedDraftModel>(target, c.foresight(noise_width)), 0.0F
-      );
+      ForesightSettings foresight = c.foresight(noise_width);
+      foresight.block = seed % 2 == 0 ? 8 : kMaxDrafts + 1;
+      DFlashDrafter drafter(std::make_unique<ScriptedDraftModel>(target, foresight), 0.0F);
       const std::array<std::vector<DraftChoice>, 3> choices = {
           {{DraftChoice::kBySureness},
            {DraftChoice::kCoupled},
@@ -153,7 +153,7 @@ TEST(CycleLaws, OracleIsAlwaysRightLiarNeverHalfHalfway) {
     Case c = random_case(seed);
     const RunResult plain = run_plain(c);
     const std::map<Script, int> right_rows = {
-        {Script::kOracle, 7}, {Script::kLiar, 0}, {Script::kHalf, 3}};
+        {Script::kOracle, kMaxDrafts}, {Script::kLiar, 0}, {Script::kHalf, 3}};
     for (const auto& [script, right] : right_rows) {
       ScriptedTarget target = c.target();
       const auto drafter = scripted(script, c, plain);

@@ -326,7 +326,7 @@ inline DFlashShape random_dflash_shape(const GemmaShape& target, uint64_t seed) 
   shape.heads = shape.kv_heads * (int64_t{1} << random.integer(0, 2));
   shape.head_dim = 4 * random.integer(1, 5);
   shape.feed_forward = 8 * random.integer(2, 8);
-  shape.block = random.integer(2, 8);
+  shape.block = random.integer(0, 2) == 0 ? random.integer(9, 20) : random.integer(2, 8);
   shape.window = random.integer(shape.block, 80);
   shape.windowed.assign(layers, true);
   shape.causal.assign(layers, false);

@@ -123,9 +123,22 @@ TEST_F(ModelErrors, KeysOutOfRange) {
       target_message(with("gemma4.attention.layer_norm_rms_epsilon", -1.0F)),
       HasSubstr("expected a positive number")
   );
+  for (const float cap : {-30.0F, INFINITY, NAN}) {
+    EXPECT_THAT(
+        target_message(with("gemma4.final_logit_softcapping", cap)),
+        HasSubstr("gemma4.final_logit_softcapping")
+    ) << cap;
+  }
+  EXPECT_EQ(target_message(with("gemma4.final_logit_softcapping", 0.0F)), "no error");
 }
 
 TEST_F(ModelErrors, PairsThatDoNotFit) {
+  auto of_another = make_dflash({}, 1);
+  of_another->metadata.set("dflash.target_block_count", uint32_t{48});
+  EXPECT_THAT(
+      drafter_message(of_another),
+      AllOf(HasSubstr("its target is of 48 layers"), HasSubstr("expected of"))
+  );
   DFlashShape wide;
   wide.hidden = 64;
   EXPECT_THAT(

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "octet/formats/hf_config.h"
+#include "octet/formats/json_value.h"
 #include "octet/tensor/checkpoint.h"
 #include "octet/text/tokenizer.h"
 #include "support/error_message.h"
@@ -266,6 +268,19 @@ TEST(LoadTokenizer, FromFilesBesideTheWeights) {
       (std::vector<TokenId>{1, 50, 106, 559})
   );
   EXPECT_EQ(tokenizer->suppressed_ids().size(), 1U);
+}
+
+TEST(LoadTokenizer, EndTokensOfTheConfigCountToo) {
+  Checkpoint checkpoint;
+  checkpoint.sidecars["tokenizer.json"] = test::kTextGolden + "tiny_tokenizer.json";
+  constexpr std::string_view kConfig = R"({"eos_token_id": [1, 106, 559], "top_k": 64})";
+  const JsonValue config = parse_json(std::as_bytes(std::span(kConfig)));
+  add_generation_config(checkpoint.metadata, config);
+  const auto tokenizer = load_tokenizer(checkpoint);
+  EXPECT_EQ(
+      std::vector<TokenId>(tokenizer->stop_ids().begin(), tokenizer->stop_ids().end()),
+      (std::vector<TokenId>{1, 50, 106, 559})
+  );
 }
 
 /// A tokenizer.json around the pieces of `parts`.

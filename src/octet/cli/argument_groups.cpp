@@ -160,7 +160,11 @@ void add_sampling(CLI::App& app, SamplingOptions& sampling) {
   )
       ->type_name("N")
       ->group(group);
-  app.add_option("--repeat-penalty", sampling.repetition_penalty, "1: off")
+  app.add_option_function<float>(
+         "--repeat-penalty",
+         [&sampling](float penalty) { sampling.repetition_penalty = penalty; },
+         "1: off"
+  )
       ->type_name("X")
       ->group(group);
   app.add_option("--presence-penalty", sampling.presence_penalty, "0: off")

@@ -43,7 +43,8 @@ CLI::Option* add_verify_rule(CLI::App& app, VerifyRule& rule) {
           "--verify-rule",
           rule,
           "compare (default): keep drafts that equal the target's own choice; "
-          "ratio: min(1, p/q), whose text for a seed depends on the drafter"
+          "ratio: min(1, p/q), whose text for a seed depends on the drafter and on the number of "
+          "drafts, which is therefore fixed"
       )
       ->transform(CLI::CheckedTransformer(std::map<std::string, VerifyRule>{
           {"compare", VerifyRule::kCompare}, {"ratio", VerifyRule::kRatio}}))

@@ -13,6 +13,8 @@
 #include "octet/cli/json_writer.h"
 #include "octet/cli/terminal.h"
 #include "octet/engine/calibrate_embedding_scale.h"
+#include "octet/evaluate/checkpoint_digest.h"
+#include "octet/evaluate/data_outputs.h"
 #include "octet/formats/atomic_file.h"
 #include "octet/formats/json_value.h"
 
@@ -36,7 +38,20 @@ std::string side_path(const Checkpoint& drafter) {
   return path + ".side.json";
 }
 
-std::optional<float> stored_scale(const std::string& path) {
+/// By member of the stored file: which files the scale was measured with.
+std::array<std::pair<const char*, std::string>, 2> pair_digests(
+    const Checkpoint& drafter, const Checkpoint& target
+) {
+  return {{
+      {"drafter", spell_digest(checkpoint_digest(drafter))},
+      {"target", spell_digest(checkpoint_digest(target))},
+  }};
+}
+
+/// Nullopt as well where the scale is that of other files.
+std::optional<float> stored_scale(
+    const std::string& path, const Checkpoint& drafter, const Checkpoint& target
+) {
   if (!std::filesystem::exists(path)) {
     return std::nullopt;
   }
@@ -51,15 +66,26 @@ std::optional<float> stored_scale(const std::string& path) {
         )
     );
   }
+  for (const auto& [member, digest] : pair_digests(drafter, target)) {
+    const std::string* measured = document.find_string(member);
+    if (measured == nullptr || *measured != digest) {
+      return std::nullopt;
+    }
+  }
   return static_cast<float>(*scale);
 }
 
 /// Writes what was measured beside the drafter; a folder that cannot be written only costs
 /// measuring again.
-bool store(const std::string& path, const EmbeddingScaleCalibration& calibration) {
+bool store(
+    const std::string& path, const EmbeddingScaleCalibration& calibration, const ScaleInputs& inputs
+) {
   JsonWriter json;
   json.begin_object();
   json.member("embedding_scale", static_cast<double>(calibration.scale));
+  for (const auto& [member, digest] : pair_digests(*inputs.drafter, inputs.target_checkpoint)) {
+    json.member(member, digest);
+  }
   json.member("measured_over_tokens", calibration.tokens);
   json.key("mean_acceptance_length").begin_array();
   for (const EmbeddingScaleTrial& trial : calibration.trials) {
@@ -110,7 +136,7 @@ ChosenScale chosen(float scale, const std::string& source) {
 }  // namespace
 
 std::optional<ChosenScale> known_embedding_scale(
-    std::optional<float> asked, const Checkpoint& drafter
+    std::optional<float> asked, const Checkpoint& drafter, const Checkpoint& target
 ) {
   if (asked) {
     return chosen(*asked, "as asked for");
@@ -120,21 +146,21 @@ std::optional<ChosenScale> known_embedding_scale(
         {EmbeddingScale::Kind::kFile, 1.0F}, fmt::format("{:g} (from the file)", *in_file)};
   }
   const std::string path = side_path(drafter);
-  if (const std::optional<float> scale = stored_scale(path)) {
+  if (const std::optional<float> scale = stored_scale(path, drafter, target)) {
     return chosen(*scale, "measured before, stored in " + path);
   }
   return std::nullopt;
 }
 
 ChosenScale choose_embedding_scale(const ScaleInputs& inputs) {
-  if (auto known = known_embedding_scale(inputs.asked, *inputs.drafter)) {
+  if (auto known = known_embedding_scale(inputs.asked, *inputs.drafter, inputs.target_checkpoint)) {
     return std::move(*known);
   }
   Progress progress(true);
   progress.show("Measuring the drafter's embedding scale, once");
   const EmbeddingScaleCalibration calibration = measure(inputs);
   const std::string path = side_path(*inputs.drafter);
-  const bool stored = store(path, calibration);
+  const bool stored = store(path, calibration, inputs);
   return chosen(
       calibration.scale,
       stored ? "measured now, stored in " + path : "measured now, could not be stored"

@@ -1,6 +1,6 @@
 // Which factor a drafter's token embeddings get: as asked for on the command line, else as its file
-// says, else as was measured before and stored beside the drafter, else measured now and stored. A
-// wrong factor never changes text, only how many drafts are accepted.
+// says, else as was measured before with this very pair and stored beside the drafter, else
+// measured now and stored. A wrong factor never changes text, only how many drafts are accepted.
 #pragma once
 
 #include <memory>
@@ -24,11 +24,12 @@ struct ScaleInputs {
   const Tokenizer& tokenizer;
   Ops& ops;
   TargetModel& target;
+  const Checkpoint& target_checkpoint;
 };
 
 /// As choose_embedding_scale, without measuring: nullopt where it would.
 std::optional<ChosenScale> known_embedding_scale(
-    std::optional<float> asked, const Checkpoint& drafter
+    std::optional<float> asked, const Checkpoint& drafter, const Checkpoint& target
 );
 
 ChosenScale choose_embedding_scale(const ScaleInputs& inputs);

@@ -101,7 +101,8 @@ CalibratedWeights calibrate_drafter(
   const auto chunks = calibration_chunks(arguments.text, *target, *tokenizer, progress);
   DrafterOptions options;
   options.embedding_scale =
-      choose_embedding_scale({std::nullopt, source, *tokenizer, *target_ops, *target}).scale;
+      choose_embedding_scale({std::nullopt, source, *tokenizer, *target_ops, *target, *checkpoint})
+          .scale;
   const auto drafter = load_drafter(source, ops, *target, options);
   const DraftText text(*target, drafter->shape().taps, chunks, [&](int64_t done, int64_t all) {
     progress.show(fmt::format("Running the target, chunk {} of {}", done, all));

@@ -49,7 +49,7 @@ struct SamplingOptions {
   std::optional<float> top_p;
   std::optional<float> min_p;
   std::optional<uint64_t> seed;  // nullopt: a fresh one, stated in the summary
-  float repetition_penalty = 1.0F;
+  std::optional<float> repetition_penalty;
   float presence_penalty = 0.0F;
   float frequency_penalty = 0.0F;
   int64_t penalty_last_n = 0;

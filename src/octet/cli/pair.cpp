@@ -94,7 +94,12 @@ EngineOptions Pair::engine_options(int parallel) const {
 
 std::unique_ptr<DraftModel> load_draft_model(const PairOptions& options, Pair& pair) {
   const ChosenScale chosen = choose_embedding_scale(
-      {options.embedding_scale, pair.draft_checkpoint, *pair.tokenizer, *pair.ops, *pair.target}
+      {options.embedding_scale,
+       pair.draft_checkpoint,
+       *pair.tokenizer,
+       *pair.ops,
+       *pair.target,
+       *pair.target_checkpoint}
   );
   pair.embedding_scale = chosen.description;
   Progress progress(true);

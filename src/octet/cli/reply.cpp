@@ -13,6 +13,7 @@
 #include "octet/base/check.h"
 #include "octet/base/error.h"
 #include "octet/engine/grammar_constraint.h"
+#include "octet/engine/thinking_budget.h"
 
 namespace octet::cli {
 namespace {
@@ -66,6 +67,17 @@ std::string reason_not_to_draft(const Pair& pair, const ReplyOptions& options) {
   return options.draft_max == 0 ? "turned off (--draft-max 0)" : "";
 }
 
+/// The ratio rule keeps the law of the text, not the text, so its drafted run is another reply.
+void refuse_comparison_by_ratio(const ReplyOptions& options, const SamplingParams& sampling) {
+  if (options.compare_rounds > 0 && options.rule == VerifyRule::kRatio && !sampling.greedy()) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        "--compare measures one text plainly and drafted, and --verify-rule ratio writes another "
+        "one above temperature 0; leave one out"
+    );
+  }
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -82,16 +94,17 @@ EngineOptions engine_options(const Pair& pair, int64_t kept_texts) {
 SamplingParams resolve_sampling(const SamplingOptions& options, const Checkpoint& checkpoint) {
   const Metadata& metadata = checkpoint.metadata;
   SamplingParams sampling;
-  sampling.temperature = options.temperature.value_or(
-      static_cast<float>(metadata.find_number("general.sampling.temp").value_or(0.0))
-  );
+  const auto recommended = [&](const std::optional<float>& asked, const char* key, double fallback
+                           ) {
+    return asked.value_or(static_cast<float>(metadata.find_number(key).value_or(fallback)));
+  };
+  sampling.temperature = recommended(options.temperature, "general.sampling.temp", 0.0);
   sampling.top_k =
       options.top_k.value_or(metadata.find_integer("general.sampling.top_k").value_or(0));
-  sampling.top_p = options.top_p.value_or(
-      static_cast<float>(metadata.find_number("general.sampling.top_p").value_or(1.0))
-  );
-  sampling.min_p = options.min_p.value_or(0.0F);
-  sampling.repetition_penalty = options.repetition_penalty;
+  sampling.top_p = recommended(options.top_p, "general.sampling.top_p", 1.0);
+  sampling.min_p = recommended(options.min_p, "general.sampling.min_p", 0.0);
+  sampling.repetition_penalty =
+      recommended(options.repetition_penalty, "general.sampling.penalty_repeat", 1.0);
   sampling.presence_penalty = options.presence_penalty;
   sampling.frequency_penalty = options.frequency_penalty;
   sampling.penalty_last_n = options.penalty_last_n;
@@ -160,6 +173,7 @@ void Replier::apply_options() {
   SamplingOptions sampling = options_.sampling;
   sampling.seed = sampling.seed.value_or(request_.sampling.seed);
   request_.sampling = resolve_sampling(sampling, *pair_.target_checkpoint);
+  refuse_comparison_by_ratio(options_, request_.sampling);
   request_.stop_strings = options_.stop_strings;
   request_.max_tokens = options_.max_tokens;
   request_.draft_max = options_.draft_max.value_or(kMaxDrafts);
@@ -221,33 +235,48 @@ Reply Replier::reply(ReplyRequest asked, TextStream* stream, const std::atomic<b
   reply.result = std::move(*result);
   statistics_.add(reply.result);
   if (options_.compare_rounds > 0 && reply.result.finish != FinishReason::kCancelled) {
-    GenerateRequest request = request_;
-    request.prompt = std::move(asked.prompt);
-    request.cancelled = interrupted;
-    compare(request);
+    compare(asked, interrupted);
   }
   return reply;
 }
 
-void Replier::compare(const GenerateRequest& request) {
+GenerateResult Replier::generate_alone(
+    const ReplyRequest& asked, bool drafted, const std::atomic<bool>* interrupted
+) {
+  EngineRequest request = engine_request(asked);
+  std::unique_ptr<TokenConstraint> constraint = std::move(request.constraint);
+  if (request.thinking_budget) {
+    auto budget = std::make_unique<ThinkingBudget>(
+        *pair_.tokenizer,
+        ThinkingBudget::Options{request.thinking_budget, request.thinking_close},
+        std::move(constraint)
+    );
+    budget->start(asked.prompt);
+    constraint = std::move(budget);
+  }
+  request.generate.constraint = constraint.get();
+  request.generate.cancelled = interrupted;
+  if (!drafted) {
+    request.generate.draft_max = 0;
+  }
+  trial_->reset();
+  return trial_->generate(request.generate);
+}
+
+void Replier::compare(const ReplyRequest& asked, const std::atomic<bool>* interrupted) {
   if (trial_ == nullptr) {
     trial_ = std::make_unique<Generator>(
         *pair_.target, *pair_.drafter, *pair_.tokenizer, pair_.generator_options()
     );
   }
-  Generator& generator = *trial_;
-  GenerateRequest plain = request;
-  plain.draft_max = 0;
   std::vector<double> plain_ms;
   std::vector<double> drafted_ms;
   GenerateResult plain_result;
   GenerateResult drafted_result;
   for (int round = 0; round < options_.compare_rounds; ++round) {
-    generator.reset();
-    plain_result = generator.generate(plain);
+    plain_result = generate_alone(asked, false, interrupted);
     plain_ms.push_back(plain_result.times.decode_ms);
-    generator.reset();
-    drafted_result = generator.generate(request);
+    drafted_result = generate_alone(asked, true, interrupted);
     drafted_ms.push_back(drafted_result.times.decode_ms);
     for (const GenerateResult* result : {&plain_result, &drafted_result}) {
       if (result->finish == FinishReason::kCancelled) {

@@ -63,7 +63,11 @@ class Replier {
 
  private:
   EngineRequest engine_request(const ReplyRequest& asked) const;
-  void compare(const GenerateRequest& request);
+  /// The reply again, without company and from an empty cache; held to what replies are held to.
+  GenerateResult generate_alone(
+      const ReplyRequest& asked, bool drafted, const std::atomic<bool>* interrupted
+  );
+  void compare(const ReplyRequest& asked, const std::atomic<bool>* interrupted);
 
   Pair& pair_;
   const ReplyOptions& options_;

@@ -212,6 +212,7 @@ void write_statistics(JsonWriter& json, const Statistics& statistics, const Memo
   const SpeedComparison& comparison = statistics.comparison;
   if (comparison.rounds > 0) {
     json.key("comparison").begin_object().member("rounds", comparison.rounds);
+    json.member("tokens", comparison.tokens);
     json.member("plain_tokens_per_second", comparison.plain_tokens_per_second());
     json.member("drafted_tokens_per_second", comparison.drafted_tokens_per_second());
     json.member("same_text", comparison.identical).end_object();

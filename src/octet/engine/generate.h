@@ -1,6 +1,7 @@
 // A reply as asked for and as given, in tokens: the values that the generator and the engine share.
 // Messages, templates and JSON are not here. Invariant: text, tokens and finish reason of a result
-// depend on the request alone, not on drafting, company or what a cache held.
+// depend on the request alone, not on drafting, company or what a cache held; under the ratio rule
+// above temperature 0 also on the drafter and draft_max.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,7 @@ struct GenerateRequest {
       kMaxDrafts;  // drafts a step, clamped to what the drafter gives; 0: plain decoding
   DraftChoices draft_choices = default_draft_choices();  // for temperature > 0
   bool adapt_drafts =
-      true;  // let measured costs and acceptance choose 0 .. draft_max, step by step
+      true;  // let measured costs and acceptance choose 0 .. draft_max, step by step; not by ratio
   VerifyRule rule = VerifyRule::kCompare;
   const std::atomic<bool>* cancelled = nullptr;  // looked at before each publication
   TokenConstraint* constraint = nullptr;         // has seen nothing of the reply; must outlive it

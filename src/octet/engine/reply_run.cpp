@@ -118,7 +118,9 @@ ReplyRun::ReplyRun(
   sequence.feed_drafter = request.draft_max > 0 || request.keep_draft_context;
   sequence.planned_drafts = -1;
   const int most_drafts = std::min(request.draft_max, context.drafter.max_drafts());
-  sequence.policy = request.adapt_drafts
+  // Under the ratio rule text depends on the length of blocks, which must not depend on the clock.
+  const bool by_ratio = request.rule == VerifyRule::kRatio && !sequence.sampler->params().greedy();
+  sequence.policy = request.adapt_drafts && !by_ratio
                         ? &slot.policy(BlockPolicy(context.costs, most_drafts), context.habits)
                         : nullptr;
   sequence.draft_choices = request.draft_choices;

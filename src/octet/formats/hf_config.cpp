@@ -9,6 +9,7 @@
 
 #include "octet/base/error.h"
 #include "octet/formats/canonical_metadata.h"
+#include "octet/formats/hf_config_keys.h"
 #include "octet/formats/hf_dflash_config.h"
 #include "octet/formats/hf_gemma4_config.h"
 #include "octet/formats/message_text.h"
@@ -47,10 +48,11 @@ void add_special_tokens(Metadata& metadata, const JsonValue& config) {
   };
   for (const auto& [from, to] : kKeys) {
     const std::vector<int64_t> ids = token_ids(config, from);
-    if (!ids.empty()) {
-      metadata.set(to, static_cast<uint32_t>(ids.front()));
+    const bool none = ids.empty() || ids.front() == -1;  // as some writers say that there is none
+    if (!none) {
+      set_u32_from(metadata, to, from, ids.front());
     }
-    if (!ids.empty() && std::string_view(from) == "eos_token_id") {
+    if (!none && std::string_view(from) == "eos_token_id") {
       set_u32_array(metadata, "tokenizer.ggml.eos_token_ids", ids);
     }
   }
@@ -118,6 +120,12 @@ void add_generation_config(Metadata& metadata, const JsonValue& generation) {
   }
   if (const std::optional<double> top_p = generation.find_number("top_p")) {
     metadata.set("general.sampling.top_p", static_cast<float>(*top_p));
+  }
+  if (const std::optional<double> min_p = generation.find_number("min_p")) {
+    metadata.set("general.sampling.min_p", static_cast<float>(*min_p));
+  }
+  if (const std::optional<double> penalty = generation.find_number("repetition_penalty")) {
+    metadata.set("general.sampling.penalty_repeat", static_cast<float>(*penalty));
   }
   if (generation.find_boolean("do_sample") == false) {
     metadata.set("general.sampling.temp", 0.0F);  // greedy, whatever temperature stands beside it

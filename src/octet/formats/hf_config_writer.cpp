@@ -372,6 +372,12 @@ std::string hf_generation_config(const Metadata& metadata) {
   if (const std::optional<double> top_p = metadata.find_number("general.sampling.top_p")) {
     json.member("top_p", *top_p);
   }
+  if (const std::optional<double> min_p = metadata.find_number("general.sampling.min_p")) {
+    json.member("min_p", *min_p);
+  }
+  if (const auto penalty = metadata.find_number("general.sampling.penalty_repeat")) {
+    json.member("repetition_penalty", *penalty);
+  }
   json.end_object();
   return json.text();
 }

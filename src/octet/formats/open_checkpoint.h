@@ -15,8 +15,8 @@
 //   dflash.attention.sliding_window    0 when no layer is windowed
 // and these when the source says so:
 //   tokenizer.ggml.eos_token_ids       array of u32: every end token of generation_config.json
-//   general.sampling.{temp,top_k,top_p}, dflash.target_block_count (num_target_layers)
-//   general.quant_algo                 ModelOpt's name, e.g. "W4A16_NVFP4"
+//   general.sampling.{temp,top_k,top_p,min_p,penalty_repeat}, dflash.target_block_count
+//   (num_target_layers) general.quant_algo                 ModelOpt's name, e.g. "W4A16_NVFP4"
 #pragma once
 
 #include <memory>

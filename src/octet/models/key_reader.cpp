@@ -21,6 +21,11 @@ double KeyReader::positive_or(std::string_view key, double fallback) const {
   return checked_positive(key, metadata_.find_number(full(key)).value_or(fallback));
 }
 
+std::optional<double> KeyReader::zero_or_positive(std::string_view key) const {
+  const std::optional<double> value = metadata_.find_number(full(key));
+  return !value || *value == 0.0 ? value : checked_positive(key, *value);
+}
+
 std::vector<int64_t> KeyReader::per_layer(std::string_view key, int64_t layers, int64_t high)
     const {
   std::vector<int64_t> values = metadata_.integers_per_layer(full(key), layers);

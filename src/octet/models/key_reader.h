@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,8 @@ class KeyReader {
   int64_t integer_or(std::string_view key, int64_t fallback, int64_t low, int64_t high) const;
   double positive(std::string_view key) const;
   double positive_or(std::string_view key, double fallback) const;
+  /// Where 0 means "off": nullopt when the key is absent, else 0 or a positive number.
+  std::optional<double> zero_or_positive(std::string_view key) const;
   /// One value or one a layer, each in [1, high].
   std::vector<int64_t> per_layer(std::string_view key, int64_t layers, int64_t high) const;
   /// An array of `layers` bools; all `fallback` when absent.

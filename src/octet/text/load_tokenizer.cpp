@@ -51,6 +51,18 @@ std::vector<TokenId> declared_special_ids(const Metadata& metadata, size_t piece
   return ids;
 }
 
+std::vector<int64_t> end_tokens(const Metadata& metadata) {
+  std::vector<int64_t> all =
+      metadata.find_integers("tokenizer.ggml.eos_token_ids").value_or(std::vector<int64_t>());
+  for (const std::string_view key :
+       {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
+    if (const std::optional<int64_t> id = metadata.find_integer(key)) {
+      all.push_back(*id);
+    }
+  }
+  return all;
+}
+
 TokenizerSource source_from_metadata(const Metadata& metadata) {
   const std::string& model = metadata.string("tokenizer.ggml.model");
   if (model != "gemma4") {
@@ -70,15 +82,7 @@ TokenizerSource source_from_metadata(const Metadata& metadata) {
   }
   source.declared_special = declared_special_ids(metadata, source.pieces.size());
   source.bos = metadata.find_integer("tokenizer.ggml.bos_token_id").value_or(kNoToken);
-  for (const std::string_view key :
-       {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
-    if (const std::optional<int64_t> id = metadata.find_integer(key)) {
-      source.stop_ids.push_back(*id);
-    }
-  }
-  if (const auto ids = metadata.find_integers("tokenizer.ggml.eos_token_ids")) {
-    source.stop_ids.insert(source.stop_ids.end(), ids->begin(), ids->end());
-  }
+  source.stop_ids = end_tokens(metadata);
   source.suppressed_ids =
       metadata.find_integers("tokenizer.ggml.suppress_tokens").value_or(std::vector<int64_t>());
   return source;
@@ -101,13 +105,13 @@ std::shared_ptr<const Tokenizer> from_checkpoint(const Checkpoint& checkpoint) {
     );
   }
   const auto tokenizer_file = MappedFile::open(tokenizer_path->second);
+  TokenizerJson json(text_of(*tokenizer_file));
   const auto config_path = checkpoint.sidecars.find("generation_config.json");
-  if (config_path == checkpoint.sidecars.end()) {
-    return tokenizer_from_json(text_of(*tokenizer_file));
+  if (config_path != checkpoint.sidecars.end()) {
+    json.add_generation_config(text_of(*MappedFile::open(config_path->second)));
   }
-  return tokenizer_from_json(
-      text_of(*tokenizer_file), text_of(*MappedFile::open(config_path->second))
-  );
+  json.add_stop_ids(end_tokens(checkpoint.metadata));  // of config.json
+  return std::make_shared<const Tokenizer>(json.source());
 }
 
 }  // namespace

@@ -12,9 +12,9 @@
 namespace octet {
 
 /// From the metadata tokenizer.ggml.* when present, else from the sidecar "tokenizer.json" (with
-/// the stop ids of "generation_config.json"). The tokenizer keeps no reference to the checkpoint.
-/// Throws Error: kNotFound when there is neither, kUnsupported for another kind of tokenizer,
-/// kMalformed naming what is wrong.
+/// the stop ids of "generation_config.json" and of the metadata). The tokenizer keeps no reference
+/// to the checkpoint. Throws Error: kNotFound when there is neither, kUnsupported for another kind
+/// of tokenizer, kMalformed naming what is wrong.
 std::shared_ptr<const Tokenizer> load_tokenizer(const Checkpoint& checkpoint);
 
 /// From the content of a tokenizer.json, and of a generation_config.json when not empty.

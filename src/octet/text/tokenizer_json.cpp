@@ -215,6 +215,10 @@ TokenizerJson::TokenizerJson(std::string_view json) : document_(std::make_unique
 
 TokenizerJson::~TokenizerJson() = default;
 
+void TokenizerJson::add_stop_ids(std::span<const int64_t> ids) {
+  source_.stop_ids.insert(source_.stop_ids.end(), ids.begin(), ids.end());
+}
+
 void TokenizerJson::add_generation_config(std::string_view json) {
   const simdjson::padded_string text(json);
   ondemand::parser parser;

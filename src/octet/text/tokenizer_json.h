@@ -3,7 +3,9 @@
 // this object.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "octet/text/tokenizer.h"
@@ -22,6 +24,8 @@ class TokenizerJson {
   /// Adds eos_token_id (one or a list) and suppress_tokens of a generation_config.json. Throws
   /// Error(kMalformed).
   void add_generation_config(std::string_view json);
+
+  void add_stop_ids(std::span<const int64_t> ids);
 
   const TokenizerSource& source() const { return source_; }
 

@@ -142,7 +142,8 @@ int eval_replay(const EvalReplayArguments& arguments) {
       vocabulary,
       tokenizer->stop_ids(),
       tokenizer->suppressed_ids()};
-  if (const auto scale = known_embedding_scale(arguments.embedding_scale, *request.drafter)) {
+  if (const auto scale =
+          known_embedding_scale(arguments.embedding_scale, *request.drafter, *target)) {
     request.embedding_scale = scale->scale;
   }
   request.draft_head = choose_draft_head(arguments.draft_head, *request.drafter);

@@ -24,7 +24,7 @@
 namespace octet::cli {
 namespace {
 
-constexpr int kLongestBlock = 8;
+constexpr int kScriptedDrafts = 7;  // of a step, unless the pair's drafter proposes more
 constexpr int kExitDifferent = 1;
 
 /// Where a drafted run left the plain one.
@@ -43,6 +43,7 @@ struct Totals {
   int64_t prompts = 0;
   int64_t skipped = 0;  // longer than the context
   int64_t runs = 0;
+  int longest_block = 1;
   int64_t tokens = 0;
   int64_t drafted = 0;
   int64_t accepted = 0;
@@ -97,6 +98,7 @@ class Prover {
     std::unique_ptr<Drafter> scripted;
     if (name != "dflash") {
       DrafterInputs inputs;
+      inputs.max_drafts = std::max(kScriptedDrafts, pair_.drafter->max_drafts());
       inputs.references.push_back(request.prompt);
       inputs.references.back().insert(
           inputs.references.back().end(), reference.tokens.begin(), reference.tokens.end()
@@ -127,7 +129,8 @@ class Prover {
       return difference;
     };
     // Longest first, so that every later run continues from a cache that drafting has used.
-    const int longest = std::min(kLongestBlock, drafter.max_drafts() + 1);
+    const int longest = drafter.max_drafts() + 1;
+    totals_.longest_block = std::max(totals_.longest_block, longest);
     std::optional<Difference> difference;
     for (int block = longest; block >= 1 && !difference; --block) {
       difference = differs(block, false);
@@ -209,7 +212,8 @@ void print_json(
   json.begin_object().member("identical", !difference.has_value());
   json.member("prompts", totals.prompts)
       .member("skipped", totals.skipped)
-      .member("runs", totals.runs);
+      .member("runs", totals.runs)
+      .member("longest_block", int64_t{totals.longest_block});
   json.member("tokens", totals.tokens)
       .member("drafted", totals.drafted)
       .member("accepted", totals.accepted);
@@ -267,14 +271,15 @@ int verify(const VerifyArguments& arguments) {
     print_difference(*difference);
   } else {
     fmt::print(
-        "identical: {} prompts at each of {} temperatures, drafters {}, block lengths 1 to {} and "
-        "adaptive\n"
+        "identical: {} prompts at each of {} temperatures, drafters {}, {}\n"
         "  {} runs, {} tokens, {} of {} drafts accepted; {} prompts skipped as longer than the "
         "context\n  memory: {}\n",
         totals.prompts / static_cast<int64_t>(arguments.temperatures.size()),
         arguments.temperatures.size(),
         fmt::join(drafters, ", "),
-        kLongestBlock,
+        totals.longest_block == 1
+            ? "block length 1"
+            : fmt::format("block lengths 1 to {} and adaptive", totals.longest_block),
         totals.runs,
         totals.tokens,
         totals.accepted,

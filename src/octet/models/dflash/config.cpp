@@ -55,10 +55,8 @@ void read_taps(const KeyReader& keys, DFlashConfig& config) {
 }
 
 void read_softcap(const KeyReader& keys, DFlashConfig& config) {
-  const auto cap = keys.metadata().find_number(keys.full("final_logit_softcapping"));
-  if (cap) {
-    config.final_softcap =
-        *cap == 0.0 ? 0.0F : static_cast<float>(keys.positive("final_logit_softcapping"));
+  if (const auto cap = keys.zero_or_positive("final_logit_softcapping")) {
+    config.final_softcap = static_cast<float>(*cap);
   }
 }
 
@@ -81,9 +79,9 @@ void read_layers(const KeyReader& keys, DFlashConfig& config) {
 }
 
 void read_embedding_scale(const KeyReader& keys, DFlashConfig& config) {
-  const auto scale = keys.metadata().find_number(keys.full("embedding_scale"));
+  const auto scale = keys.zero_or_positive("embedding_scale");
   if (scale && *scale != 0.0) {  // 0 says: none
-    config.embedding_scale = static_cast<float>(keys.positive("embedding_scale"));
+    config.embedding_scale = static_cast<float>(*scale);
   }
 }
 
@@ -112,6 +110,10 @@ void read_keys(const KeyReader& keys, DFlashConfig& config) {
   const int64_t vocabulary = keys.integer_or("vocab_size", 0, 0, kMaxTokenId);
   if (vocabulary > 0) {
     config.stated_vocabulary = vocabulary;
+  }
+  const int64_t target_layers = keys.integer_or("target_block_count", 0, 0, kMaxLayers);
+  if (target_layers > 0) {
+    config.stated_target_layers = target_layers;
   }
   read_taps(keys, config);
   read_embedding_scale(keys, config);
@@ -177,6 +179,14 @@ std::vector<PairCheck> pair_checks(const TargetShape& target, const DFlashConfig
          fmt::format("{} tokens", target.vocabulary),
          fmt::format("{} tokens", *drafter.stated_vocabulary),
          *drafter.stated_vocabulary == target.vocabulary}
+    );
+  }
+  if (drafter.stated_target_layers) {
+    checks.push_back(
+        {"target",
+         fmt::format("of {} layers", target.layers),
+         fmt::format("of {} layers", *drafter.stated_target_layers),
+         *drafter.stated_target_layers == target.layers}
     );
   }
   return checks;

@@ -36,6 +36,7 @@ struct DFlashConfig {
   std::optional<float> final_softcap;     // likewise, of the draft logits; 0: none
   std::optional<int64_t> own_vocabulary;  // rows of the drafter's own head, if it has one
   std::optional<int64_t> stated_vocabulary;  // what the file says without one
+  std::optional<int64_t> stated_target_layers;
   std::vector<DFlashLayerConfig> layers;
 
   /// Context positions that a row can see, over all layers; 0: all.

@@ -40,8 +40,6 @@ void refuse_unknown_tensors(const Checkpoint& checkpoint, const DFlashConfig& co
       "enc.output_norm.weight",
       "output_norm.weight",
       "output.weight",
-      "token_embd.weight",  // some writers repeat the target's; ours comes from the target
-      "rope_freqs.weight",
   };
   for (size_t l = 0; l < config.layers.size(); ++l) {
     for (const std::string_view part :

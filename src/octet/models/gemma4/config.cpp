@@ -92,9 +92,8 @@ void read_keys(const KeyReader& keys, Gemma4Config& config) {
   config.window = keys.integer("attention.sliding_window", 1, kMaxPositions);
   config.ple_width = keys.integer_or("embedding_length_per_layer_input", 0, 0, kMaxWidth);
   config.norm_epsilon = static_cast<float>(keys.positive("attention.layer_norm_rms_epsilon"));
-  config.softcap = static_cast<float>(
-      keys.metadata().find_number(keys.full("final_logit_softcapping")).value_or(0.0)
-  );
+  config.softcap =
+      static_cast<float>(keys.zero_or_positive("final_logit_softcapping").value_or(0.0));
   config.full_head_dim = keys.head_dim("attention.key_length", "attention.value_length");
   config.sliding_head_dim = keys.head_dim("attention.key_length_swa", "attention.value_length_swa");
   keys.expect_rope_width("rope.dimension_count", config.full_head_dim);

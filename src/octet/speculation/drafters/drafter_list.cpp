@@ -26,7 +26,8 @@ std::unique_ptr<Drafter> make_dflash(const TargetModel& target, DrafterInputs in
 
 template <Script kScript>
 std::unique_ptr<Drafter> make_scripted(const TargetModel& target, DrafterInputs inputs) {
-  auto drafter = std::make_unique<ScriptedDrafter>(kScript, target.shape().vocabulary);
+  auto drafter =
+      std::make_unique<ScriptedDrafter>(kScript, target.shape().vocabulary, inputs.max_drafts);
   for (std::vector<TokenId>& reference : inputs.references) {
     drafter->add_reference(std::move(reference));
   }

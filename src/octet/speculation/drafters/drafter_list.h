@@ -18,6 +18,7 @@ namespace octet {
 struct DrafterInputs {
   std::unique_ptr<DraftModel> draft_model;       // dflash
   std::vector<std::vector<TokenId>> references;  // oracle, liar, half: whole texts
+  int max_drafts = 7;                            // likewise: of a step, at most kMaxDrafts
 };
 
 struct DrafterKind {
