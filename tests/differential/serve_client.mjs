@@ -1,6 +1,7 @@
 // What the conformance clients share: the robot and its tools, plain requests, and the loop over checks.
 //   node serve_....mjs http://127.0.0.1:PORT KEY
 import assert from "node:assert/strict";
+import http from "node:http";
 
 export const [base, key] = process.argv.slice(2);
 
@@ -54,6 +55,15 @@ export const TOOLS = [
 ];
 
 export const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+/** The status that a page of `origin` gets which has opened this server under the name `host`. */
+export const page_status = (host, origin) =>
+  new Promise((resolve, reject) => {
+    const request = http.get(`${base}/v1/models`, { agent: false, headers: { ...headers, host, origin } }, (reply) => {
+      reply.resume();
+      reply.on("end", () => resolve(reply.statusCode));
+    });
+    request.on("error", reject);
+  });
 export const get = (path) => fetch(base + path, { headers });
 export const post = (path, body) =>
   fetch(base + path, { method: "POST", headers, body: typeof body === "string" ? body : JSON.stringify(body) });

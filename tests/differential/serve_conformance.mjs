@@ -2,7 +2,7 @@
 //   node serve_conformance.mjs http://127.0.0.1:PORT KEY
 import assert from "node:assert/strict";
 import OpenAI from "openai";
-import { ROBOT, TOOLS, base, get, idle, key, post, refused, run } from "./serve_client.mjs";
+import { ROBOT, TOOLS, base, get, headers, idle, key, post, refused, run } from "./serve_client.mjs";
 
 const client = new OpenAI({ baseURL: `${base}/v1`, apiKey: key, maxRetries: 0, timeout: 60_000 });
 const model = (await client.models.list()).data[0].id;
@@ -550,6 +550,10 @@ const checks = {
     assert.equal(wrong.headers.get("allow"), "POST");
     const props = await (await get("/props")).json();
     assert.equal(props.speculative.enabled, true);
+    assert.equal(props.thinking_by_default, true);
+    const head = await fetch(`${base}/props`, { method: "HEAD", headers });
+    assert.equal(head.status, 200);
+    assert.equal(await head.text(), "");
     assert.ok(props.speculative.max_length === 7 && props.n_ctx > 0);
     const metrics = await (await get("/metrics")).text();
     assert.match(metrics, /octet:spec_decode_num_accepted_tokens_per_pos_total\{position="0"\} \d/);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";
-import { base, headers, get, post, run, ROBOT, TOOLS } from "./serve_client.mjs";
+import { base, headers, get, page_status, post, run, ROBOT, TOOLS } from "./serve_client.mjs";
 
 const user = (content) => ({ role: "user", content });
 const chat = (more, content = "What is a river?") =>
@@ -339,5 +339,10 @@ await run({
       assert.equal(reply.headers.get("access-control-allow-credentials"), null);
       await reply.text();
     }
+    // The page that the server itself gave, under whatever name it was reached: there is a key.
+    assert.equal(await page_status("robot.example:80", "http://robot.example:80"), 200);
+    assert.equal(await page_status("robot.example", "https://robot.example"), 200, "behind a proxy with TLS");
+    assert.equal(await page_status("robot.example", "http://evil.example"), 403);
+    assert.equal(await page_status("robot.example", "http://robot.example.evil.example"), 403);
   },
 });

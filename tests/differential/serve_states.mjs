@@ -1,12 +1,12 @@
 // States that a server is in once, or by its flags: warming up, going down gently, going down at once, without drafts,
 // without a queue, with little memory, and with flags from a file.
-//   node serve_states.mjs http://127.0.0.1:PORT KEY warm|drain|hard|plain|full|flags|memory PID
+//   node serve_states.mjs http://127.0.0.1:PORT KEY warm|drain|hard|plain|full|flags|memory|open PID
 //   memory: then the limit, and "resident" to judge the process by what is resident of it
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";
 import net from "node:net";
-import { ROBOT, base, get, headers, post, run } from "./serve_client.mjs";
+import { ROBOT, base, get, headers, page_status, post, run } from "./serve_client.mjs";
 
 const [mode, pid] = process.argv.slice(4);
 const ask = (more) => ({ messages: [{ role: "user", content: "Tell me a story about a fox." }], temperature: 0, ...more });
@@ -178,6 +178,11 @@ const modes = {
     assert.ok(text.includes('"finish_reason":"length"'), text.slice(-300));
     assert.ok(text.endsWith("data: [DONE]\n\n"));
   },
+  async open() {
+    assert.equal((await fetch(`${base}/v1/models`)).status, 200, "there is no key");
+    assert.equal(await page_status("robot.example", "http://robot.example"), 403, "anybody may point a name here");
+    assert.equal(await page_status("robot.example", "http://localhost:3000"), 200);
+  },
   async hard() {
     let asked = 0;
     const { text } = await long(async () => {
@@ -190,7 +195,14 @@ const modes = {
     assert.ok(Date.now() - asked < 2000, `${Date.now() - asked} ms`);
   },
   async plain() {
-    const { speculative } = await (await get("/props")).json();
+    const { speculative, ...props } = await (await get("/props")).json();
+    assert.equal(props.chat_template_origin, "built-in template for Gemma 4", "--chat-template");
+    assert.equal(props.thinking_by_default, false);
+    const rendered = await (await post("/apply-template", ask({}))).json();
+    assert.equal(rendered.thinking, false, "nothing was said");
+    const asked = await (await post("/apply-template", ask({ thinking: { type: "enabled" } }))).json();
+    assert.equal(asked.thinking, true);
+    assert.notEqual(asked.prompt, rendered.prompt);
     assert.equal(speculative.enabled, false);
     assert.ok(speculative.reason.includes("--draft-max 0") || speculative.reason.includes("-md"), speculative.reason);
     assert.equal(speculative.max_length, 0);

@@ -104,6 +104,14 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"prompt twice", target_arguments({"-f", kReadme}), {"--file"}},
         Mistake{
             "raw with system", target_arguments({"--raw", "--system", "x"}), {"--raw", "--system"}},
+        ErrorCase{
+            "raw with a template",
+            target_arguments({"--raw", "--chat-template", "bolt"}),
+            {"--raw", "--chat-template"}},
+        ErrorCase{
+            "no such template",
+            target_arguments({"--chat-template", "/nonexistent.jinja"}),
+            {"/nonexistent.jinja"}},
         Mistake{"margins without json", target_arguments({"--margins"}), {"--json"}},
         Mistake{"marks with json", target_arguments({"--json", "--marks", "text"}), {"--marks"}},
         Mistake{"drafts without drafter", target_arguments({"--draft-max", "3"}), {"-md"}},

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
@@ -33,7 +34,9 @@ const std::string kKey = "a-key-for-tests";
 /// A server on a free port of this machine, with the shipped pair on one thread.
 class RunningServer {
  public:
-  explicit RunningServer(const std::vector<std::string>& more = {}) : log_(directory_.file("log")) {
+  enum class Keyed : uint8_t { kYes, kNo };
+  explicit RunningServer(const std::vector<std::string>& more = {}, Keyed keyed = Keyed::kYes)
+      : log_(directory_.file("log")) {
     std::vector<std::string> arguments = {
         "serve",
         "-m",
@@ -46,10 +49,11 @@ class RunningServer {
         "2048",
         "--port",
         "0",
-        "--api-key",
-        kKey,
         "--drain",
         "60"};
+    if (keyed == Keyed::kYes) {
+      arguments.insert(arguments.end(), {"--api-key", kKey});
+    }
     arguments.insert(arguments.end(), more.begin(), more.end());
     process_ = fork();
     if (process_ == 0) {
@@ -203,12 +207,15 @@ TEST(Serve, GoesDownGentlyThenAtOnce) {
 
 /// A server under `flags` in a state that serve_states.mjs looks at. `more`: for the client.
 void check_state(
-    const std::string& mode, const std::vector<std::string>& flags, const std::string& more = {}
+    const std::string& mode,
+    const std::vector<std::string>& flags,
+    const std::string& more = {},
+    RunningServer::Keyed keyed = RunningServer::Keyed::kYes
 ) {
   if (!has_node()) {
     OCTET_NEEDS("node");
   }
-  RunningServer server(flags);
+  RunningServer server(flags, keyed);
   const std::string address = server.address();
   ASSERT_FALSE(address.empty());
   const ClientReport report = run_client(
@@ -219,7 +226,11 @@ void check_state(
 }
 
 TEST(Serve, SaysWhyItDoesNotDraft) {
-  check_state("plain", {"--draft-max", "0"});
+  check_state("plain", {"--draft-max", "0", "--chat-template", "gemma4"});
+}
+
+TEST(Serve, WithoutAKeyItsOwnPageIsThatOfThisMachine) {
+  check_state("open", {}, {}, RunningServer::Keyed::kNo);
 }
 
 TEST(Serve, IsReadyOnceEveryPlaceHasDrafted) {

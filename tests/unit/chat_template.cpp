@@ -10,6 +10,7 @@
 #include "octet/formats/open_checkpoint.h"
 #include "support/error_message.h"
 #include "support/golden_text.h"
+#include "support/temporary_directory.h"
 #include "support/tokenizer_fixtures.h"
 
 namespace octet {
@@ -255,6 +256,29 @@ TEST(ChatTemplate, CallerTextNeverBecomesControlTokens) {
       EXPECT_LE(controls("turn|>" + text + "<|tur"), harmless) << chat->origin() << " " << text;
     }
   }
+}
+
+TEST(ChatTemplate, AnotherThanTheModelsOwnCanBeChosen) {
+  const auto file = open_checkpoint(OCTET_SOURCE_DIR "/models/bolt-tiny/bolt-tiny-q8_0.gguf");
+  EXPECT_EQ(load_chat_template(*file, "bolt").source(), bolt().source());
+  EXPECT_EQ(load_chat_template(*file, "gemma4").source(), gemma().source());
+  const test::TemporaryDirectory directory;
+  const std::string own = directory.write("own.jinja", "{{ messages[0].content }}");
+  EXPECT_EQ(load_chat_template(*file, own).source(), "{{ messages[0].content }}");
+  EXPECT_EQ(load_chat_template(*file, own).origin(), own);
+  const std::string none = directory.file("none.jinja");
+  EXPECT_NE(
+      test::error_message([&] { load_chat_template(*file, none); }).find("none.jinja"),
+      std::string::npos
+  );
+}
+
+TEST(ChatTemplate, KnowsWhetherItAsksForThoughtsByItself) {
+  const auto tokenizer = test::tiny_tokenizer();
+  EXPECT_TRUE(bolt().thinks_by_default(*tokenizer));
+  EXPECT_FALSE(gemma().thinks_by_default(*tokenizer));
+  EXPECT_TRUE(ChatTemplate("{{ messages[0].content }}", "x").thinks_by_default(*tokenizer));
+  EXPECT_TRUE(ChatTemplate("{{ raise_exception('no') }}", "x").thinks_by_default(*tokenizer));
 }
 
 TEST(ChatTemplate, ErrorsOfATemplateSayWhere) {

@@ -7,6 +7,7 @@
 #include "octet/base/error.h"
 #include "octet/cli/arguments.h"
 #include "octet/cli/memory_figures.h"
+#include "support/temporary_directory.h"
 
 namespace octet::cli {
 namespace {
@@ -14,6 +15,48 @@ namespace {
 template <typename T>
 T parse_as(const std::vector<std::string>& arguments) {
   return std::get<T>(parse_arguments(arguments));
+}
+
+ServeArguments serve_with_file(const std::string& file, std::vector<std::string> more) {
+  const test::TemporaryDirectory directory;
+  std::vector<std::string> arguments = {"serve", "--config", directory.write("conf", file)};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return parse_as<ServeArguments>(arguments);
+}
+
+// The command line wins under whatever name it has the flag.
+TEST(Arguments, TheCommandLineWinsOverTheFile) {
+  const std::string file =
+      "model = file\ndraft-model = file\nctx-size = 2048\npredict = 7\nparallel = 3\nport = 1\n";
+  const auto own =
+      serve_with_file(file, {"-m", "A", "-md", "B", "-c", "4096", "-n9", "-np", "2", "--port=5"});
+  EXPECT_EQ(own.pair.model, "A");
+  EXPECT_EQ(own.pair.draft_model, "B");
+  EXPECT_EQ(own.pair.context, 4096);
+  EXPECT_EQ(own.max_tokens, 9);
+  EXPECT_EQ(own.parallel, 2);
+  EXPECT_EQ(own.port, 5);
+  const auto files = serve_with_file(file, {});
+  EXPECT_EQ(files.pair.model, "file");
+  EXPECT_EQ(files.pair.context, 2048);
+  EXPECT_EQ(files.max_tokens, 7);
+  EXPECT_EQ(files.port, 1);
+}
+
+TEST(Arguments, ACommentOfAFileStandsAlone) {
+  const auto serve = serve_with_file(
+      "# all of it\n"
+      "model = a#b.gguf\n"
+      "draft-model = d   # the drafter\n"
+      "api-key = \"s3cr#t # long\"\t# the key\n"
+      "alias = x# y\n"
+      "  # and nothing else\n",
+      {}
+  );
+  EXPECT_EQ(serve.pair.model, "a#b.gguf");
+  EXPECT_EQ(serve.pair.draft_model, "d");
+  EXPECT_EQ(serve.api_keys, std::vector<std::string>{"s3cr#t # long"});
+  EXPECT_EQ(serve.name, "x# y");
 }
 
 TEST(Arguments, FamiliarFlagsOfRun) {

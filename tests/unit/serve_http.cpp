@@ -4,7 +4,9 @@
 #include <arpa/inet.h>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <netinet/in.h>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <sys/socket.h>
@@ -92,6 +94,13 @@ class Client {
     while (!text.ends_with(end) && recv(socket_, &letter, 1, 0) == 1) {
       text += letter;
     }
+    return text;
+  }
+  /// At most so many bytes; empty at the end of the connection.
+  std::string read_some(size_t most) {
+    std::string text(most, '\0');
+    const ssize_t count = recv(socket_, text.data(), text.size(), 0);
+    text.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
     return text;
   }
   std::string read_all() {
@@ -265,6 +274,138 @@ TEST(ServeHttp, LimitsAnswerAndTheServerGoesOn) {
   EXPECT_TRUE(has(answer("GET / HTTP/1.1\r\nA: " + std::string(3000, 'b') + "\r\n\r\n"), " 431 "));
   EXPECT_TRUE(has(answer("what is this\r\n\r\n"), " 400 "));
   EXPECT_TRUE(has(answer(post(1)), " 200 "));
+}
+
+// What HEAD is answered is what GET is, without the body, so that the connection can be used again.
+TEST(ServeHttp, HeadIsAnsweredWithoutABody) {
+  HttpOptions options;
+  options.max_body_bytes = 10;
+  options.admit = [](const HttpRequest& head) -> std::optional<HttpReply> {
+    return head.path == "/closed" ? std::optional(text_reply(401, "no key")) : std::nullopt;
+  };
+  options.handle = [](const HttpRequest& request, const Exchange& exchange) {
+    exchange->reply(text_reply(200, request.method + " was asked"));
+  };
+  const Running server(std::move(options));
+  Client client(server.port());
+  for (const char* path : {"/", "/closed"}) {
+    client.send(fmt::format("HEAD {} HTTP/1.1\r\nHost: x\r\n\r\n", path));
+    client.get(path);
+    const std::string head = client.read_to("\r\n\r\n");
+    const std::string next = client.read_to("\r\n\r\n");
+    EXPECT_EQ(head, next) << "the same head, and nothing between";
+    EXPECT_TRUE(has(head, "HTTP/1.1 ")) << head;
+    const std::string body = path[1] == 'c' ? "no key" : "GET was asked";
+    EXPECT_TRUE(has(head, fmt::format("Content-Length: {}", body.size()))) << head;
+    EXPECT_EQ(client.read_to(body), body);
+  }
+}
+
+// Whatever is answered is counted and dressed, also where the server never saw the whole request.
+TEST(ServeHttp, EveryAnswerIsDressed) {
+  std::mutex mutex;
+  std::vector<std::string> dressed;
+  HttpOptions options = counting();
+  options.max_header_bytes = 2048;
+  options.max_body_bytes = 10;
+  options.max_connections = 1;
+  options.dress = [&](const HttpRequest& head, HttpReply& reply) {
+    const std::lock_guard lock(mutex);
+    dressed.push_back(fmt::format("{} {}", reply.status, head.origin));
+    reply.headers.emplace_back("X-Dressed", "yes");
+  };
+  const Running server(std::move(options));
+  const std::string origin = "Origin: http://localhost:1\r\n";
+  const auto answer = [&](const std::string& request) {
+    std::string head;
+    EXPECT_TRUE(soon([&] {
+      Client client(server.port());
+      client.send(request);
+      head = client.read_to("\r\n\r\n");
+      return !has(head, " 503 ");  // the connection before is on its way out
+    }));
+    EXPECT_TRUE(has(head, "X-Dressed: yes")) << head;
+    return head;
+  };
+  EXPECT_TRUE(
+      has(answer("POST / HTTP/1.1\r\n" + origin + "Content-Length: 11\r\n\r\n01234567890"), " 413 ")
+  );
+  EXPECT_TRUE(has(
+      answer("GET / HTTP/1.1\r\n" + origin + "A: " + std::string(3000, 'b') + "\r\n\r\n"), " 431 "
+  ));
+  EXPECT_TRUE(has(answer("what is this\r\n\r\n"), " 400 "));
+  {
+    Client one(server.port());
+    one.get("/");
+    while (has(one.read_to("\r\n\r\n"), " 503 ")) {
+      FAIL() << "the connections before are still there";
+    }
+    Client two(server.port());
+    two.get("/");
+    const std::string head = two.read_to("\r\n\r\n");
+    EXPECT_TRUE(has(head, " 503 ") && has(head, "X-Dressed: yes")) << head;
+  }
+  const std::lock_guard lock(mutex);
+  for (const char* one : {"413 http://localhost:1", "431 http://localhost:1", "400 ", "503 "}) {
+    EXPECT_NE(std::ranges::find(dressed, one), dressed.end()) << one;
+  }
+}
+
+/// An answer of 24 MiB, more than the sockets of this machine hold, whole, as one stream, or as one
+/// that goes on.
+HttpOptions large_answers(std::atomic<int>& gone) {
+  HttpOptions options;
+  options.send_seconds = 1;
+  options.max_backlog_bytes = 64 << 20;
+  options.handle = [&gone](const HttpRequest& request, const Exchange& exchange) {
+    exchange->on_gone([&gone] { ++gone; });
+    const std::string body(24 << 20, 'x');
+    if (request.path == "/whole") {
+      exchange->reply(text_reply(200, body));
+      return;
+    }
+    exchange->open_stream(text_reply(200, ""));
+    exchange->write(body);
+    if (request.path == "/stream") {
+      exchange->close();
+    }
+  };
+  return options;
+}
+
+// Only silence counts: a reader that takes something every now and then gets all of it.
+TEST(ServeHttp, ASlowReaderGetsEverything) {
+  std::atomic<int> gone{0};
+  const Running server(large_answers(gone));
+  for (const char* path : {"/whole", "/stream"}) {
+    Client client(server.port());
+    client.get(path, path[1] == 'w' ? "1.1" : "1.0");
+    int64_t taken = 0;
+    for (int i = 0; i < 8; ++i) {  // 2.4 seconds
+      taken += std::ssize(client.read_some(1 << 20));
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    }
+    EXPECT_LT(taken, 20 << 20) << "all of it came at once, so nothing was slow";
+    while (taken < (24 << 20)) {
+      const auto more = std::ssize(client.read_some(1 << 20));
+      ASSERT_GT(more, 0) << path << ": cut behind " << taken << " bytes";
+      taken += more;
+    }
+  }
+  EXPECT_EQ(gone, 0);
+}
+
+// And one that takes nothing for so long is cut.
+TEST(ServeHttp, ADeafReaderIsCut) {
+  std::atomic<int> gone{0};
+  const Running server(large_answers(gone));
+  const auto begin = std::chrono::steady_clock::now();
+  const Client deaf(server.port());
+  deaf.get("/open");
+  EXPECT_TRUE(soon([&] { return gone == 1; }));
+  const auto waited = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(waited, std::chrono::milliseconds(900));
+  EXPECT_LT(waited, std::chrono::milliseconds(4000));
 }
 
 TEST(ServeHttp, OneConnectionTooManyIsRefusedUntilOthersGo) {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <regex>
 #include <set>
@@ -254,6 +255,29 @@ TEST(ServeRequests, WhatTheTemplateWouldNotSeeIsRefused) {
   const Json part = {{"type", "text"}, {"text", "Hello."}, {"lang", "en"}};
   EXPECT_EQ(with_message({{"content", Json::array({part})}}, false), "accepted");
   EXPECT_EQ(with_message({{"content", Json::array({part})}}, true), "messages[0].content[0].lang");
+  const auto with_call = [&](const char* where, bool strict) {
+    Json called = {{"id", "c"}, {"type", "function"}, {"function", call}, {"index", 0}};
+    called[Json::json_pointer(where)] = "x";
+    Json body = chat_body({{"strict", strict}});
+    body["messages"].push_back({{"role", "assistant"}, {"content", ""}});
+    body["messages"].back()["tool_calls"] = Json::array({called});
+    body["messages"].push_back({{"role", "tool"}, {"tool_call_id", "c"}, {"content", "x"}});
+    return refusal(body);
+  };
+  EXPECT_EQ(with_call("/id", true), "accepted");
+  EXPECT_EQ(with_call("/when", false), "accepted");
+  EXPECT_EQ(with_call("/when", true), "messages[1].tool_calls[0].when");
+  EXPECT_EQ(with_call("/function/when", true), "messages[1].tool_calls[0].function.when");
+  const auto with_tool = [](const char* where, bool strict) {
+    Json tool = {{"type", "function"}, {"function", {{"name", "f"}, {"description", "d"}}}};
+    tool["function"]["parameters"] = {{"type", "object"}, {"properties", Json::object()}};
+    tool[Json::json_pointer(where)] = "x";
+    return refusal(chat_body({{"tools", Json::array({tool})}, {"strict", strict}}));
+  };
+  EXPECT_EQ(with_tool("/function/description", true), "accepted");
+  EXPECT_EQ(with_tool("/when", false), "accepted");
+  EXPECT_EQ(with_tool("/when", true), "tools[0].when");
+  EXPECT_EQ(with_tool("/function/when", true), "tools[0].function.when");
   const auto arguments = [](const Json& given, bool strict) {
     return refusal(chat_body({{"chat_template_kwargs", given}, {"strict", strict}}));
   };
@@ -401,6 +425,75 @@ TEST(ServeRequests, BudgetsOfThoughtInEverySpelling) {
   EXPECT_EQ(
       refusal(chat_body({{"thinking_token_budget", 2}, {"thinking_budget_tokens", 3}})),
       "thinking_budget_tokens"
+  );
+}
+
+ServedModel gemma_model() {
+  ServedModel gemma = model();
+  gemma.chat_template = std::make_shared<const ChatTemplate>(BuiltinTemplate::kGemma4);
+  return gemma;
+}
+
+// Whatever asks for thoughts asks the template for them, where that has to be asked.
+TEST(ServeRequests, ThoughtsCanBeAskedForWhereTheTemplateHasNoneByItself) {
+  const ServedModel gemma = gemma_model();
+  const auto rendered = [&](const Json& more) { return render_prompt(chat_body(more), gemma); };
+  const std::string silent = rendered(Json::object())["prompt"];
+  const std::string thinking = rendered({{"enable_thinking", true}})["prompt"];
+  ASSERT_NE(silent, thinking);
+  for (const Json& more : {
+           Json{{"thinking", {{"type", "enabled"}}}},
+           Json{{"thinking", {{"type", "adaptive"}}}},
+           Json{{"thinking", {{"type", "enabled"}, {"budget_tokens", 20}}}},
+           Json{{"thinking_token_budget", 20}},
+           Json{{"thinking_budget", -1}},
+           Json{{"reasoning_effort", "low"}},
+           Json{{"reasoning_effort", "high"}},
+           Json{{"reasoning", {{"enabled", true}}}},
+           Json{{"chat_template_kwargs", {{"reasoning_budget", 20}}}},
+           Json{{"reasoning_effort", "none"}, {"thinking_budget", 20}},
+       }) {
+    EXPECT_EQ(rendered(more)["prompt"], thinking) << more;
+    EXPECT_EQ(rendered(more)["thinking"], true) << more;
+  }
+  for (const Json& more : {
+           Json::object(),
+           Json{{"thinking", {{"type", "disabled"}}}},
+           Json{{"thinking_token_budget", 0}},
+           Json{{"reasoning_effort", "none"}},
+           Json{{"enable_thinking", false}, {"reasoning_effort", "high"}},
+           Json{{"enable_thinking", true}, {"thinking_budget", 0}},
+           Json{
+               {"enable_thinking", nullptr},
+               {"chat_template_kwargs", {{"enable_thinking", nullptr}}}},
+       }) {
+    EXPECT_EQ(rendered(more)["thinking"], false) << more;
+    EXPECT_EQ(rendered(more)["prompt"], rendered({{"enable_thinking", false}})["prompt"]) << more;
+  }
+  // Nothing was forbidden where nothing was said.
+  EXPECT_EQ(rendered(Json::object())["thinking_token_budget"], nullptr);
+  EXPECT_EQ(render_prompt(chat_body(Json::object()), model())["thinking"], true);
+  EXPECT_EQ(render_prompt(chat_body({{"enable_thinking", false}}), model())["thinking"], false);
+}
+
+// What was agreed on reaches the template, in one spelling.
+TEST(ServeRequests, TemplatesSeeTheBudgetThatHolds) {
+  const auto prompt = [](const Json& more) -> std::string {
+    return render_prompt(chat_body(more), model())["prompt"];
+  };
+  const auto inside = [](const Json& more) { return Json{{"chat_template_kwargs", more}}; };
+  const std::string limited = prompt({{"thinking_token_budget", 128}});
+  ASSERT_NE(limited.find("does not exceed 128 tokens."), std::string::npos) << limited;
+  EXPECT_EQ(prompt(inside({{"thinking_token_budget", 128.0}})), limited);
+  EXPECT_EQ(prompt(inside({{"thinking_budget", 128}})), limited);
+  Json both = inside({{"thinking_token_budget", nullptr}});
+  both["thinking_token_budget"] = 128;
+  EXPECT_EQ(prompt(both), limited);
+  const std::string free = prompt(Json::object());
+  EXPECT_EQ(prompt(inside({{"thinking_token_budget", -1}})), free);
+  EXPECT_EQ(prompt(inside({{"enable_thinking", nullptr}})), free);
+  EXPECT_EQ(
+      prompt(inside({{"enable_thinking", nullptr}, {"thinking_token_budget", 128}})), limited
   );
 }
 

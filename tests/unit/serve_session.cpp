@@ -104,6 +104,9 @@ test::ScriptedTarget writer(std::vector<TokenId> text, int64_t prompt_length) {
 }
 
 GenerationRequest request_of(const Json& more) {
+  if (more.contains("prompt")) {
+    return read_completion_request(more, served_model());
+  }
   Json body = {
       {"messages", Json::array({Json{{"role", "user"}, {"content", "Hello."}}})},
       {"temperature", 0},
@@ -162,12 +165,19 @@ std::string content_of(const Served& served) {
   return Json::parse(served.exchange->whole.body)["choices"][0]["message"]["content"];
 }
 
+std::vector<Json> chunks_of(const std::string& events) {
+  std::vector<Json> chunks;
+  for (size_t at = events.find("data: {"); at != std::string::npos;
+       at = events.find("data: {", at + 1)) {
+    chunks.push_back(Json::parse(events.substr(at + 6, events.find("\n\n", at) - at - 6)));
+  }
+  return chunks;
+}
+
 /// All deltas of content.
 std::string streamed_content(const std::string& events) {
   std::string content;
-  for (size_t at = events.find("data: {"); at != std::string::npos;
-       at = events.find("data: {", at + 1)) {
-    const Json chunk = Json::parse(events.substr(at + 6, events.find("\n\n", at) - at - 6));
+  for (const Json& chunk : chunks_of(events)) {
     if (!chunk["choices"].empty() && chunk["choices"][0]["delta"].contains("content")) {
       content += chunk["choices"][0]["delta"]["content"].get<std::string>();
     }
@@ -289,6 +299,83 @@ TEST(ServeSession, ThoughtsAreCountedWithoutTheirLabel) {
   );
   const Json usage = Json::parse(served.exchange->whole.body)["usage"];
   EXPECT_EQ(usage["completion_tokens_details"]["reasoning_tokens"], inside.size());
+}
+
+/// The first choice's message and the tokens of thought, of a whole answer.
+struct Said {
+  Json message;
+  Json reasoning_tokens;
+};
+
+Said said_in(const Served& served) {
+  const Json reply = Json::parse(served.exchange->whole.body);
+  return {
+      reply["choices"][0]["message"],
+      reply["usage"]["completion_tokens_details"]["reasoning_tokens"]};
+}
+
+// An end token that is to be ignored ends no thought, for nobody.
+TEST(ServeSession, ABudgetHoldsWhereEndTokensAreIgnored) {
+  const std::string end(served_model().tokenizer->piece(served_model().tokenizer->stop_ids()[0]));
+  std::string thought = "<|channel>thought\nI stop";
+  for (int i = 0; i < 12; ++i) {
+    thought += end + " here.";
+  }
+  const Json more = {
+      {"ignore_eos", true},
+      {"thinking_token_budget", 8},
+      {"reasoning_effort", "high"},
+      {"max_tokens", 60}};
+  const Said said = said_in(serve(tokens_of(thought), more));
+  EXPECT_EQ(said.reasoning_tokens, 6) << "of 8, two were end tokens: " << said.message;
+  const std::string told = said.message["reasoning_content"];
+  EXPECT_LE(tokens_of(told).size(), 8U) << told;
+  EXPECT_TRUE(told.starts_with("I stop here.")) << told;
+  const Json stop = {
+      {"ignore_eos", true}, {"stop", "here"}, {"reasoning_effort", "high"}, {"max_tokens", 200}};
+  const Said spoken = said_in(serve(tokens_of(thought + "<channel|>Not now but here."), stop));
+  EXPECT_EQ(spoken.message["content"], "Not now but ") << spoken.message;
+}
+
+// For those who read the reply, a call ends the thought that it begins in.
+TEST(ServeSession, ABudgetOfThoughtDoesNotBreakACall) {
+  const Json more =
+      tool_request({{"thinking_token_budget", 6}, {"reasoning_effort", "high"}, {"max_tokens", 200}}
+      );
+  const Said said = said_in(serve(
+      tokens_of("<|channel>thought\nWell.<|tool_call>call:f{a:<|\"|>one two three four five six "
+                "seven<|\"|>}<tool_call|>"),
+      more
+  ));
+  ASSERT_EQ(said.message["tool_calls"].size(), 1U) << said.message;
+  EXPECT_EQ(
+      said.message["tool_calls"][0]["function"]["arguments"],
+      R"({"a":"one two three four five six seven"})"
+  );
+  EXPECT_EQ(said.reasoning_tokens, tokens_of("Well.").size());
+}
+
+// Characters, from the beginning of the text, in whatever chunks it comes.
+TEST(ServeSession, TextOffsetsGoOnFromChunkToChunk) {
+  std::vector<TokenId> text;
+  for (const unsigned char byte : std::string("a\xF0\x9F\xA6\x8E"
+                                              "b\xC3\xA9"
+                                              "c")) {
+    text.push_back(byte_token(byte));
+  }
+  const Json expected = {0, 1, 1, 1, 1, 2, 3, 3, 4, 5};  // the end token is told, too
+  Json more = {{"prompt", "Hello."}, {"temperature", 0}, {"logprobs", 0}};
+  const Json whole = Json::parse(serve(text, more).exchange->whole.body);
+  EXPECT_EQ(whole["choices"][0]["logprobs"]["text_offset"], expected) << whole;
+  more["stream"] = true;
+  Json told = Json::array();
+  for (const Json& chunk : chunks_of(serve(text, more).exchange->stream)) {
+    const Json scores = chunk["choices"][0]["logprobs"];
+    for (const Json& offset : scores.is_null() ? Json::array() : scores["text_offset"]) {
+      told.push_back(offset);
+    }
+  }
+  EXPECT_EQ(told, expected);
 }
 
 TEST(ServeSession, ABugInTheMiddleIsToldAndEndsTheReplyAlone) {

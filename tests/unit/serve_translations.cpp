@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -136,6 +138,99 @@ TEST(ServeTranslations, WhoIsToldToThinkThinks) {
   );
   EXPECT_THROW(budget({{"thinking", "x"}}), ApiError);
   EXPECT_THROW(budget({{"thinking", "x"}, {"output_config", {{"effort", "low"}}}}), ApiError);
+}
+
+TEST(ServeTranslations, AdaptiveThoughtsAreAskedFor) {
+  ServedModel gemma = served_model();
+  gemma.chat_template = std::make_shared<const ChatTemplate>(BuiltinTemplate::kGemma4);
+  const auto prompt = [&](const Json& thinking) {
+    const Json body = {
+        {"messages", Json::array({Json{{"role", "user"}, {"content", "Hello."}}})},
+        {"thinking", thinking}};
+    return read_messages_request(body, gemma).prompts[0];
+  };
+  EXPECT_EQ(prompt({{"type", "adaptive"}}), prompt({{"type", "enabled"}}));
+  EXPECT_NE(prompt({{"type", "adaptive"}}), prompt({{"type", "disabled"}}));
+}
+
+/// The field of the refusal when `where` is added to a body that is served.
+template <typename Read>
+std::string refused_member(Json body, const char* where, bool strict, Read read) {
+  body["strict"] = strict;
+  body[Json::json_pointer(where)] = "x";
+  try {
+    read(body);
+  } catch (const ApiError& error) {
+    return error.param();
+  }
+  return "accepted";
+}
+
+TEST(ServeTranslations, StrictLooksIntoItemsBlocksAndTools) {
+  const Json messages = Json::parse(R"({
+    "system": [{"type": "text", "text": "You are Robi.", "cache_control": {"type": "ephemeral"}}],
+    "messages": [
+      {"role": "user", "content": [{"type": "text", "text": "Look."}]},
+      {"role": "assistant", "content": [
+        {"type": "thinking", "thinking": "Left.", "signature": "s"},
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}]},
+      {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "c1", "is_error": true,
+         "content": [{"type": "text", "text": "done"}]}]}],
+    "tools": [{"name": "f", "description": "d", "input_schema": {"type": "object"}}]})");
+  const auto by_messages = [&](const char* where, bool strict) {
+    return refused_member(messages, where, strict, [](const Json& body) {
+      read_messages_request(body, served_model());
+      count_message_tokens(body, served_model());
+    });
+  };
+  EXPECT_EQ(by_messages("/messages/1/content/0/signature", true), "accepted");
+  for (const auto& [where, field] : std::vector<std::pair<const char*, const char*>>{
+           {"/system/0/mood", "system[0].mood"},
+           {"/messages/0/mood", "messages[0].mood"},
+           {"/messages/0/content/0/mood", "messages[0].content[0].mood"},
+           {"/messages/1/content/0/mood", "messages[1].content[0].mood"},
+           {"/messages/1/content/1/mood", "messages[1].content[1].mood"},
+           {"/messages/1/content/2/mood", "messages[1].content[2].mood"},
+           {"/messages/2/content/0/mood", "messages[2].content[0].mood"},
+           {"/messages/2/content/0/content/0/mood", "messages[2].content[0].content[0].mood"},
+           {"/tools/0/mood", "tools[0].mood"}}) {
+    EXPECT_EQ(by_messages(where, true), field);
+    EXPECT_EQ(by_messages(where, false), "accepted") << where;
+  }
+  const Json responses = Json::parse(R"({
+    "input": [
+      {"role": "user", "content": [{"type": "input_text", "text": "Look."}]},
+      {"type": "reasoning", "id": "r", "summary": [],
+       "content": [{"type": "reasoning_text", "text": "Left."}]},
+      {"type": "function_call", "id": "i", "call_id": "c1", "name": "f", "arguments": "{}"},
+      {"type": "function_call_output", "call_id": "c1",
+       "output": [{"type": "input_text", "text": "done"}]},
+      {"role": "user", "content": "And now?"}],
+    "tools": [{"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}}],
+    "tool_choice": {"type": "allowed_tools", "mode": "auto",
+                    "tools": [{"type": "function", "name": "f"}]}})");
+  const auto by_responses = [&](const char* where, bool strict) {
+    return refused_member(responses, where, strict, [](const Json& body) {
+      read_responses_request(body, served_model());
+    });
+  };
+  EXPECT_EQ(by_responses("/input/0/id", true), "accepted");
+  for (const auto& [where, field] : std::vector<std::pair<const char*, const char*>>{
+           {"/input/0/mood", "input[0].mood"},
+           {"/input/0/content/0/mood", "input[0].content[0].mood"},
+           {"/input/1/mood", "input[1].mood"},
+           {"/input/1/content/0/mood", "input[1].content[0].mood"},
+           {"/input/2/mood", "input[2].mood"},
+           {"/input/3/mood", "input[3].mood"},
+           {"/input/3/output/0/mood", "input[3].output[0].mood"},
+           {"/tools/0/mood", "tools[0].mood"},
+           {"/tool_choice/mood", "tool_choice.mood"},
+           {"/tool_choice/tools/0/mood", "tool_choice.tools[0].mood"}}) {
+    EXPECT_EQ(by_responses(where, true), field);
+    EXPECT_EQ(by_responses(where, false), "accepted") << where;
+  }
 }
 
 TEST(ServeTranslations, BodiesThatSayNothingAreRefusedByField) {

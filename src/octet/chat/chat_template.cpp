@@ -211,12 +211,36 @@ std::vector<TextSpan> ChatTemplate::render(const Tokenizer& tokenizer, const Cha
   return spans_of(text);
 }
 
+bool ChatTemplate::thinks_by_default(const Tokenizer& tokenizer) const {
+  Json messages = Json::array();
+  messages.push_back({{"role", "user"}, {"content", "Hello."}});
+  const auto rendered = [&](const Json& arguments) {
+    ChatInput input;
+    input.messages = &messages;
+    input.arguments = &arguments;
+    return encode(tokenizer, input);
+  };
+  try {
+    const std::vector<TokenId> unsaid = rendered(Json::object());
+    return unsaid != rendered({{"enable_thinking", false}}) ||
+           unsaid == rendered({{"enable_thinking", true}});
+  } catch (const Error&) {
+    return true;  // a template that wants more than a greeting
+  }
+}
+
 std::vector<TokenId> ChatTemplate::encode(const Tokenizer& tokenizer, const ChatInput& input)
     const {
   return tokenizer.with_bos(tokenizer.encode_spans(render(tokenizer, input)));
 }
 
-ChatTemplate load_chat_template(const Checkpoint& checkpoint) {
+ChatTemplate load_chat_template(const Checkpoint& checkpoint, const std::string& choice) {
+  if (choice == "bolt" || choice == "gemma4") {
+    return ChatTemplate(choice == "bolt" ? BuiltinTemplate::kBolt : BuiltinTemplate::kGemma4);
+  }
+  if (!choice.empty()) {
+    return ChatTemplate(read_whole_file(choice), choice);
+  }
   if (const std::string* source = checkpoint.metadata.find_string("tokenizer.chat_template")) {
     return ChatTemplate(*source, checkpoint.path + ": tokenizer.chat_template");
   }

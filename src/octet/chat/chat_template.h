@@ -67,6 +67,10 @@ class ChatTemplate {
   /// Error(kUnsupported) for parts that are not text.
   std::vector<TextSpan> render(const Tokenizer& tokenizer, const ChatInput& input) const;
 
+  /// Whether it asks for thoughts where no enable_thinking is given. True also where that changes
+  /// nothing: the model does as it likes.
+  bool thinks_by_default(const Tokenizer& tokenizer) const;
+
   /// The prompt as ids, with exactly one BOS at the start.
   std::vector<TokenId> encode(const Tokenizer& tokenizer, const ChatInput& input) const;
 
@@ -75,9 +79,10 @@ class ChatTemplate {
   std::unique_ptr<const Compiled> compiled_;
 };
 
-/// The template of a model: "tokenizer.chat_template" of the metadata, else the sidecar
-/// "chat_template.jinja", else "chat_template" in the sidecar "tokenizer_config.json"; without any,
-/// the built-in one for Bolt.
-ChatTemplate load_chat_template(const Checkpoint& checkpoint);
+/// The template of a model. `choice`: "bolt" or "gemma4", a built-in one, or a file; empty:
+/// "tokenizer.chat_template" of the metadata, else the sidecar "chat_template.jinja", else
+/// "chat_template" in the sidecar "tokenizer_config.json"; without any, the built-in one for Bolt.
+/// Throws Error for a file that cannot be read or is no template.
+ChatTemplate load_chat_template(const Checkpoint& checkpoint, const std::string& choice = {});
 
 }  // namespace octet

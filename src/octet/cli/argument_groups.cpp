@@ -95,6 +95,17 @@ void add_pair(CLI::App& app, PairOptions& pair) {
   add_memory(app, pair);
 }
 
+void add_chat_template(CLI::App& app, std::string& choice, const char* group) {
+  app.add_option(
+         "--chat-template",
+         choice,
+         "in place of the one that the model's files carry: bolt or gemma4, which are built in, or "
+         "a file"
+  )
+      ->type_name("TEMPLATE")
+      ->group(group);
+}
+
 void add_draft_head_choice(CLI::App& app, std::string& choice) {
   app.add_option(
          "--draft-head",

@@ -41,6 +41,8 @@ void add_optional(
 }
 
 void add_pair(CLI::App& app, PairOptions& pair);
+/// --chat-template.
+void add_chat_template(CLI::App& app, std::string& choice, const char* group);
 void add_draft_head_choice(CLI::App& app, std::string& choice);
 void add_kv_type(CLI::App& app, KvType& type);
 /// -t and --cpus; the latter takes effect while the flags are read: nothing has started threads by
@@ -63,7 +65,8 @@ void add_eval_replay(CLI::App& app, EvalReplayArguments& replay);
 void add_generate_data(CLI::App& app, GenerateDataArguments& data);
 void add_serve(CLI::App& app, ServeArguments& serve);
 /// `serve --config FILE`: what the file says joins the arguments, where those do not say it
-/// themselves. Throws Error for a file that cannot be read.
-void add_config_file(std::vector<std::string>& list);
+/// themselves, under whatever name. `app` is that command, its flags added. Throws Error for a file
+/// that cannot be read.
+void add_config_file(const CLI::App& app, std::vector<std::string>& list);
 
 }  // namespace octet::cli

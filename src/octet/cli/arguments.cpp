@@ -101,6 +101,7 @@ void add_reply(CLI::App& app, ReplyOptions& reply) {
   app.add_option("--system", reply.system, "system message")
       ->type_name("TEXT")
       ->group(kGroupPrompt);
+  add_chat_template(app, reply.chat_template, kGroupPrompt);
   app.add_flag("--no-think", reply.no_thinking, "ask the model to speak without thinking first")
       ->group(kGroupPrompt);
   add_optional(
@@ -502,7 +503,7 @@ Command parse_arguments(std::span<const std::string> arguments) {
   add("eval", "measure acceptance and speed on suites of prompts", EvalArguments{}, add_eval);
 
   std::vector<std::string> list = with_long_flags(arguments);
-  add_config_file(list);
+  add_config_file(*app.get_subcommand("serve"), list);
   refuse_unknown_command(app, list);
   std::reverse(list.begin(), list.end());  // CLI11 takes them from the back
   try {

@@ -67,6 +67,7 @@ struct ReplyOptions {
   std::vector<std::string> stop_strings;
   bool ignore_end = false;  // go on after end tokens
   std::string system;
+  std::string chat_template;  // built-in name or file; empty: the model's
   bool no_thinking = false;
   std::optional<int64_t> thinking_budget;
   bool conversational = false;
@@ -231,7 +232,8 @@ struct ServeArguments {
   std::vector<std::string> api_keys;
   std::string api_key_file;
   std::vector<std::string> cors_origins;
-  std::string name;  // empty: from the file's name
+  std::string name;           // empty: from the file's name
+  std::string chat_template;  // built-in name or file; empty: the model's
   int parallel = 4;
   int64_t queue_length = 64;
   int64_t slots = 0;             // 0: parallel + 8

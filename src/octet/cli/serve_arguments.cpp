@@ -84,6 +84,32 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? std::string() : text.substr(begin, end + 1 - begin);
 }
 
+/// A comment begins at the line's start or behind white space, outside of quotes.
+std::string without_comment(const std::string& line) {
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    quoted = quoted != (line[i] == '"');
+    if (line[i] == '#' && !quoted && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) {
+      return line.substr(0, i);
+    }
+  }
+  return line;
+}
+
+/// Whether the arguments give the flag, under any of its names: "-c 5", "-c5", "--ctx-size=5".
+bool is_given(const CLI::App& app, const std::string& flag, const std::vector<std::string>& list) {
+  const CLI::Option* option = app.get_option_no_throw(flag);
+  const auto names = [&](const std::string& argument) {
+    if (argument.starts_with("--")) {
+      const std::string name = argument.substr(0, argument.find('='));
+      return option != nullptr ? option->check_lname(name.substr(2)) : name == flag;
+    }
+    return option != nullptr && argument.size() > 1 && argument[0] == '-' &&
+           option->check_sname(argument.substr(1, 1));
+  };
+  return std::ranges::any_of(list, names);
+}
+
 }  // namespace
 
 void add_serve(CLI::App& app, ServeArguments& serve) {
@@ -119,6 +145,7 @@ void add_serve(CLI::App& app, ServeArguments& serve) {
   app.add_option("--alias", serve.name, "the model's name in the API; default: from its file")
       ->type_name("NAME")
       ->group(group);
+  add_chat_template(app, serve.chat_template, group);
   app.add_option(
          "--pin-system", serve.pinned_system_file, "a system message to keep processed for ever"
   )
@@ -161,16 +188,13 @@ void add_serve(CLI::App& app, ServeArguments& serve) {
   );
 }
 
-void add_config_file(std::vector<std::string>& list) {
-  if (list.empty() || list.front() != "serve") {
+void add_config_file(const CLI::App& app, std::vector<std::string>& list) {
+  if (list.empty() || list.front() != app.get_name()) {
     return;
   }
-  const auto given = [&](const std::string& flag) {
-    return std::ranges::find_if(list, [&](const std::string& argument) {
-      return argument == flag || argument.starts_with(flag + "=");
-    });
-  };
-  const auto config = given("--config");
+  const auto config = std::ranges::find_if(list, [](const std::string& argument) {
+    return argument == "--config" || argument.starts_with("--config=");
+  });
   const char* variable = std::getenv("OCTET_CONFIG");  // NOLINT(concurrency-mt-unsafe): at start
   std::string path;
   if (config == list.end() && variable != nullptr) {
@@ -188,7 +212,7 @@ void add_config_file(std::vector<std::string>& list) {
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
-    const std::string text = trimmed(line.substr(0, line.find('#')));
+    const std::string text = trimmed(without_comment(line));
     const size_t equals = text.find('=');
     if (text.empty()) {
       continue;
@@ -199,7 +223,7 @@ void add_config_file(std::vector<std::string>& list) {
       );
     }
     const std::string flag = fmt::format("--{}", trimmed(text.substr(0, equals)));
-    if (given(flag) == list.end()) {
+    if (!is_given(app, flag, list)) {
       more.push_back(fmt::format("{}={}", flag, trimmed(text.substr(equals + 1))));
     }
   }

@@ -14,18 +14,22 @@ ReplyText::ReplyText(
       speech_only_(watch.speech_only) {}
 
 void ReplyText::start(std::span<const TokenId> prompt) {
+  const ChatTokens& tokens = tokenizer_.chat_tokens();
   for (const TokenId token : prompt) {
     conceals(token);  // where it ends is all that counts
+    if (token == tokens.turn_open || token == tokens.turn_close) {
+      concealed_ = false;  // what an earlier turn left open
+    }
   }
 }
 
 bool ReplyText::conceals(TokenId token) {
   const ChatTokens& tokens = tokenizer_.chat_tokens();
   const bool opens = token == tokens.channel_open || token == tokens.tool_call_open;
-  const bool closes = token == tokens.channel_close || token == tokens.tool_call_close;
-  const bool turns = token == tokens.turn_open || tokenizer_.is_stop(token);
+  const bool closes = token == (call_ ? tokens.tool_call_close : tokens.channel_close);
   const bool before = concealed_;
-  concealed_ = opens || (concealed_ && !closes && !turns);
+  concealed_ = opens || (concealed_ && !closes);
+  call_ = opens ? token == tokens.tool_call_open : call_;
   return concealed_ || (before && closes);
 }
 

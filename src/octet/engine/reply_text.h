@@ -51,6 +51,7 @@ class ReplyText : public StopWatch {
   int64_t unwatched_;  // tokens still to come
   bool speech_only_;
   bool concealed_ = false;  // inside a thought or a call
+  bool call_ = false;       // of the two, the call
   StreamDecoder decoder_;
   std::string held_;      // bytes seen, not released
   int64_t released_ = 0;  // bytes

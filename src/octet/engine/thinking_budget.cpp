@@ -95,8 +95,8 @@ ThinkingBudget::State ThinkingBudget::next(TokenId token) const {
   } else if (token == tokens.channel_open) {
     state.part = Part::kLabel;
     state.label = 0;
-  } else if (token == tokens.channel_close || tokenizer_.is_stop(token)) {
-    state.part = Part::kOutside;
+  } else if (token == tokens.channel_close || token == tokens.tool_call_open) {
+    state.part = Part::kOutside;  // an end token that ends nothing leaves a thought open
   } else if (state.part == Part::kThought) {
     ++state.used;
   } else if (state.part == Part::kLabel) {

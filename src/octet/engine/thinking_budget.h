@@ -2,7 +2,8 @@
 // close of the thought may come, token by token, and no new thought may open. Also ends a thought
 // on demand. Lets another constraint speak where the budget has nothing to say. The sentence that
 // asks the model for short thoughts belongs to the template. Invariant: the tokens between the
-// label of a thought and its close are at most the budget, summed over the reply.
+// label of a thought and its close, or the call that breaks it off, are at most the budget, summed
+// over the reply; end tokens that end nothing are counted too.
 #pragma once
 
 #include <cstdint>

@@ -5,10 +5,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "octet/serve/prompt_members.h"
+
 namespace octet::serve {
 
 ChatTranslation::ChatTranslation(const Json& body)
-    : chat_(std::make_unique<Json>(body)), messages_(std::make_unique<Json>(Json::array())) {}
+    : chat_(std::make_unique<Json>(body)),
+      messages_(std::make_unique<Json>(Json::array())),
+      strict_(body.value("strict", Json()) == true) {}
 
 ChatTranslation::~ChatTranslation() = default;
 
@@ -47,6 +51,18 @@ void ChatTranslation::refuse_unless(const char* name, const Json& harmless) {
 
 void ChatTranslation::refuse(const char* name) {
   refuse_unless(name, nullptr);
+}
+
+void ChatTranslation::expect_members(
+    const Json& value, const std::string& place, const std::vector<std::string_view>& read
+) const {
+  if (value.is_array()) {
+    for (size_t i = 0; i < value.size(); ++i) {
+      check_members(value[i], fmt::format("{}[{}]", place, i), {read, {}, {}}, strict_);
+    }
+  } else {
+    check_members(value, place, {read, {}, {}}, strict_);
+  }
 }
 
 void ChatTranslation::add_message(Json message) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -39,6 +40,11 @@ class ChatTranslation {
   /// false, or `harmless`.
   void refuse_unless(const char* name, const Json& harmless);
   void refuse(const char* name);
+  /// When the request is strict, throws ApiError for a member that is not read, of an object of the
+  /// body or of each object of an array. What is neither is left to its reader.
+  void expect_members(
+      const Json& value, const std::string& place, const std::vector<std::string_view>& read
+  ) const;
 
   /// Appends a system message's text; all of them become the one that templates want first.
   void add_system(const std::string& text);
@@ -53,6 +59,7 @@ class ChatTranslation {
   std::unique_ptr<Json> chat_;
   std::unique_ptr<Json> messages_;
   std::string system_;
+  bool strict_;
 };
 
 [[noreturn]] void refuse_field(const std::string& field, const std::string& sentence);

@@ -46,7 +46,7 @@ class CompletionsWriter final : public ReplyWriter {
     for (ReplyPiece& piece : step.pieces) {
       deltas.push_back(delta_of(state, step.text, std::move(piece)));
     }
-    Json scores = scores_of(request_.form, tokenizer_, step.scored);
+    Json scores = scores_of(request_.form, tokenizer_, step.scored, state.offset);
     Json told = step.told != nullptr ? step_of(*step.told) : Json();
     if (deltas.empty() && (!scores.is_null() || !told.is_null() || !state.role_sent)) {
       deltas.push_back(Json::object());
@@ -104,7 +104,8 @@ class CompletionsWriter final : public ReplyWriter {
       } else {
         entry["text"] = choice.joined(ItemKind::kSpeech);
       }
-      entry["logprobs"] = scores_of(request_.form, tokenizer_, choice.scored);
+      TextOffset offset;
+      entry["logprobs"] = scores_of(request_.form, tokenizer_, choice.scored, offset);
       add_finish(choice, entry);
       body["choices"].push_back(std::move(entry));
     }
@@ -116,6 +117,7 @@ class CompletionsWriter final : public ReplyWriter {
   struct State {
     bool role_sent = false;
     size_t items = 0;  // begun
+    TextOffset offset;
   };
   static constexpr const char* kDone = "data: [DONE]\n\n";
 

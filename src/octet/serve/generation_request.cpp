@@ -322,7 +322,7 @@ void refuse_best_of(RequestFields& fields) {
   }
 }
 
-const Json* checked_tools(RequestFields& fields) {
+const Json* checked_tools(RequestFields& fields, bool strict) {
   const Json* tools = fields.find("tools");
   if (tools == nullptr) {
     return nullptr;
@@ -341,6 +341,9 @@ const Json* checked_tools(RequestFields& fields) {
           fmt::format("tools[{}] is not {{\"type\": \"function\", \"function\": {{\"name\"}}}}", i)
       );
     }
+  }
+  if (strict) {
+    check_tool_members(*tools);
   }
   return tools->empty() ? nullptr : tools;
 }
@@ -452,6 +455,31 @@ EngineRequest GenerationRequest::engine_request(size_t prompt, int64_t choice) c
   return request;
 }
 
+namespace {
+
+/// Templates see what was agreed on, whatever its spelling: no null, no -1, no 128.0.
+void tell_template(const ChatPrompt& prompt, Json& arguments) {
+  for (auto argument = arguments.begin(); argument != arguments.end();) {
+    argument = argument->is_null() ? arguments.erase(argument) : std::next(argument);
+  }
+  if (prompt.thinking) {
+    arguments["enable_thinking"] = *prompt.thinking;
+  }
+  const bool limited = prompt.thinking_budget.value_or(0) > 0;
+  for (const char* name : kThinkingBudgetNames) {
+    if (!limited) {
+      arguments.erase(name);
+    } else if (arguments.contains(name)) {
+      arguments[name] = *prompt.thinking_budget;
+    }
+  }
+  if (limited) {
+    arguments["thinking_token_budget"] = *prompt.thinking_budget;
+  }
+}
+
+}  // namespace
+
 ChatPrompt read_chat_prompt(RequestFields& fields, const ServedModel& model) {
   const Json* messages = fields.find("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty() ||
@@ -475,29 +503,25 @@ ChatPrompt read_chat_prompt(RequestFields& fields, const ServedModel& model) {
     refuse_unknown_arguments(*given, *own, model.chat_template->source());
   }
   prompt.thinking_budget = wish.budget;
-  prompt.thinking = wish.enabled.value_or(prompt.thinking_budget != 0);
-  if (wish.enabled) {
-    arguments["enable_thinking"] = *wish.enabled;
+  prompt.thinking = wish.enabled;
+  if (wish.budget == 0) {
+    prompt.thinking = false;
   }
+  tell_template(prompt, arguments);
   if (const auto spoken = fields.boolean("conversational_mode")) {
     if (arguments.value("conversational_mode", Json(*spoken)) != *spoken) {
       throw ApiError("conversational_mode", "conversational_mode contradicts chat_template_kwargs");
     }
     arguments["conversational_mode"] = *spoken;
   }
-  if (prompt.thinking_budget == 0) {
-    arguments["enable_thinking"] = prompt.thinking = false;
-  } else if (prompt.thinking_budget && !arguments.contains("thinking_token_budget")) {
-    arguments["thinking_token_budget"] = *prompt.thinking_budget;
-  }
-  if (!prompt.thinking) {
+  if (prompt.thinking == false) {
     // Asked for no thoughts: none come, where the vocabulary can have them.
     const bool can_think = model.tokenizer->chat_tokens().channel_close != kNoToken;
     prompt.thinking_budget = can_think ? std::optional<int64_t>(0) : std::nullopt;
   }
   ChatInput input;
   input.messages = messages;
-  input.tools = checked_tools(fields);
+  input.tools = checked_tools(fields, strict);
   input.arguments = &arguments;
   input.open_reply = fields.boolean("add_generation_prompt").value_or(true);
   input.continue_last_message = fields.boolean("continue_final_message").value_or(false);
@@ -528,7 +552,7 @@ GenerationRequest read_chat_request(const Json& body, const ServedModel& model) 
   }
   ChatPrompt prompt = read_chat_prompt(fields, model);
   check_length(prompt.tokens, model, "messages");
-  const Json* tools = checked_tools(fields);
+  const Json* tools = checked_tools(fields, strict);
   const ThoughtStart thought = thought_of(prompt, model);
   const std::string choice = read_tools(fields, tools, request);
   request.grammar = read_constraint(fields, model, thought);

@@ -71,8 +71,8 @@ GenerationRequest read_completion_request(const Json& body, const ServedModel& m
 struct ChatPrompt {
   std::vector<TokenId> tokens;
   std::string text;
-  std::vector<int64_t> marks;  // where other conversations may branch off
-  bool thinking = true;
+  std::vector<int64_t> marks;    // where other conversations may branch off
+  std::optional<bool> thinking;  // not given: the template's own way
   std::optional<int64_t> thinking_budget;
 };
 ChatPrompt read_chat_prompt(RequestFields& fields, const ServedModel& model);

@@ -130,13 +130,26 @@ class Counted {
   std::atomic<int64_t>& count_;
 };
 
+/// How an answer is put into bytes.
+struct Framing {
+  unsigned version = 11;
+  bool keep = false;
+  bool head_alone = false;  // HEAD
+};
+
+Framing framing_of(const Request& request, bool keep) {
+  return {request.version(), keep, request.method() == http::verb::head};
+}
+
+/// HEAD asks what GET would be answered.
 HttpRequest without_body(const Request& request) {
   HttpRequest own;
-  own.method = std::string(request.method_string());
+  own.method = request.method() == http::verb::head ? "GET" : std::string(request.method_string());
   own.path = decoded_path(request.target());
   own.authorization = header(request, http::field::authorization);
   own.api_key = std::string(request["X-Api-Key"]);
   own.origin = header(request, http::field::origin);
+  own.host = header(request, http::field::host);
   own.request_headers = header(request, http::field::access_control_request_headers);
   own.content_type = header(request, http::field::content_type);
   return own;
@@ -430,7 +443,8 @@ class HttpServer::Impl {
       const std::string sentence = "the server has as many connections as it may; try again";
       // GCC 12 destroys an aggregate twice that is made inside a co_await.
       const HttpReply refusal = options_.refuse({503, sentence, ""});
-      co_await send(stream, refusal, 11, false);
+      const HttpRequest unread;
+      co_await send(stream, dressed(unread, refusal), Framing());
       co_return;
     }
     bool more = true;
@@ -449,16 +463,16 @@ class HttpServer::Impl {
     const auto [head_failed, head_bytes] =
         co_await http::async_read_header(stream, buffer, parser, kCoroutine);
     if (head_failed) {
-      co_await refuse_unread(stream, head_failed, decoded_path(parser.get().target()));
+      co_await refuse_unread(stream, head_failed, parser.get());
       co_return false;
     }
-    const unsigned version = parser.get().version();
     HttpRequest own = without_body(parser.get());
     if (options_.admit) {
       if (const auto refusal = options_.admit(own)) {
         // The body stays unread, so the connection cannot be used again.
         const bool keep = parser.is_done() && parser.get().keep_alive();
-        const bool sent = co_await send(stream, dressed(own, *refusal), version, keep);
+        const Framing framing = framing_of(parser.get(), keep);
+        const bool sent = co_await send(stream, dressed(own, *refusal), framing);
         if (sent && !keep) {
           co_await linger(stream);
         }
@@ -473,10 +487,10 @@ class HttpServer::Impl {
     const auto [body_failed, body_bytes] =
         co_await http::async_read(stream, buffer, parser, kCoroutine);
     if (body_failed) {
-      co_await refuse_unread(stream, body_failed, own.path);
+      co_await refuse_unread(stream, body_failed, parser.get());
       co_return false;
     }
-    const bool keep = parser.get().keep_alive();
+    const Framing framing = framing_of(parser.get(), parser.get().keep_alive());
     const HttpRequest head = own;
     own.body = std::move(parser.get().body());
     const auto exchange = std::make_shared<Exchange>(
@@ -488,13 +502,13 @@ class HttpServer::Impl {
     );
     const Counted counted(open_exchanges_);
     options_.handle(std::move(own), exchange);
-    const bool sent = co_await answer(stream, exchange, {head, version, keep});
+    const bool sent = co_await answer(stream, exchange, head, framing);
     exchange->forget_client();
-    co_return sent&& keep;
+    co_return sent&& framing.keep;
   }
 
   template <typename Stream>
-  asio::awaitable<void> refuse_unread(Stream& stream, error_code failed, std::string path) {
+  asio::awaitable<void> refuse_unread(Stream& stream, error_code failed, const Request& request) {
     if (failed == http::error::end_of_stream || failed == beast::error::timeout ||
         failed.category() != http::make_error_code(http::error::bad_method).category()) {
       co_return;  // nobody to talk to
@@ -509,8 +523,10 @@ class HttpServer::Impl {
       status = 431;
       sentence = "the headers are larger than allowed";
     }
-    const HttpReply refusal = options_.refuse({status, sentence, path});
-    if (co_await send(stream, refusal, 11, false)) {
+    const HttpRequest own = without_body(request);  // as far as it was read
+    const HttpReply refusal = options_.refuse({status, sentence, own.path});
+    const Framing framing{11, false, request.method() == http::verb::head};
+    if (co_await send(stream, dressed(own, refusal), framing)) {
       co_await linger(stream);
     }
   }
@@ -533,13 +549,22 @@ class HttpServer::Impl {
     }
   }
 
+  /// Piece by piece, so that a reader that takes some of it within send_seconds, however little,
+  /// gets all of it.
   template <typename Stream>
-  asio::awaitable<bool> send(Stream& stream, const HttpReply& reply, unsigned version, bool keep) {
-    http::response<http::string_body> response = response_of(reply, version);
-    response.keep_alive(keep);
+  asio::awaitable<bool> send(Stream& stream, const HttpReply& reply, Framing framing) {
+    http::response<http::string_body> response = response_of(reply, framing.version);
+    response.keep_alive(framing.keep);
     response.prepare_payload();
-    lowest(stream).expires_after(seconds(options_.send_seconds));
-    const auto [failed, bytes] = co_await http::async_write(stream, response, kCoroutine);
+    http::response_serializer<http::string_body> serializer(response);
+    serializer.split(framing.head_alone);
+    error_code failed;
+    size_t bytes = 0;
+    while (!failed && !serializer.is_done() && !(framing.head_alone && serializer.is_header_done())
+    ) {
+      lowest(stream).expires_after(seconds(options_.send_seconds));
+      std::tie(failed, bytes) = co_await http::async_write_some(stream, serializer, kCoroutine);
+    }
     co_return !failed;
   }
 
@@ -561,12 +586,6 @@ class HttpServer::Impl {
     exchange->watching = false;
   }
 
-  struct Terms {
-    const HttpRequest& head;
-    unsigned version = 11;
-    bool keep = false;
-  };
-
   HttpReply dressed(const HttpRequest& head, HttpReply reply) const {
     if (options_.dress) {
       options_.dress(head, reply);
@@ -575,7 +594,9 @@ class HttpServer::Impl {
   }
 
   template <typename Stream>
-  asio::awaitable<bool> answer(Stream& stream, std::shared_ptr<Exchange> exchange, Terms terms) {
+  asio::awaitable<bool> answer(
+      Stream& stream, std::shared_ptr<Exchange> exchange, const HttpRequest& head, Framing framing
+  ) {
     lowest(stream).expires_never();
     asio::co_spawn(stream.get_executor(), watch(stream, exchange), asio::detached);
     bool sent = false;
@@ -584,11 +605,11 @@ class HttpServer::Impl {
       co_await exchange->wake().async_wait(kCoroutine);
     }
     if (!exchange->gone()) {
-      const HttpReply reply = dressed(terms.head, *exchange->head());
+      const HttpReply reply = dressed(head, *exchange->head());
       if (exchange->streaming()) {
-        sent = co_await pour(stream, exchange, reply, terms.version);
+        sent = co_await pour(stream, exchange, reply, framing.version);
       } else {
-        sent = co_await send(stream, reply, terms.version, terms.keep);
+        sent = co_await send(stream, reply, framing);
       }
     }
     if (!sent) {
@@ -631,29 +652,29 @@ class HttpServer::Impl {
         text = cancelled ? "" : ": ping\n\n";
       }
       if (!text.empty()) {
-        alive = co_await put(stream, text, chunked);
+        const std::string bytes =
+            chunked ? fmt::format("{:x}\r\n{}\r\n", text.size(), text) : std::move(text);
+        alive = co_await put(stream, bytes);
         exchange->taken();
       }
     }
     if (alive && exchange->over() && chunked) {
-      lowest(stream).expires_after(seconds(options_.send_seconds));
-      const auto [last_failed, bytes] =
-          co_await asio::async_write(stream, http::make_chunk_last(), kCoroutine);
-      alive = !last_failed;
+      const std::string last_chunk = "0\r\n\r\n";
+      alive = co_await put(stream, last_chunk);
     }
     co_return alive && exchange->over() && chunked;
   }
 
+  /// Piece by piece, as send() does.
   template <typename Stream>
-  asio::awaitable<bool> put(Stream& stream, const std::string& text, bool chunked) {
-    lowest(stream).expires_after(seconds(options_.send_seconds));
+  asio::awaitable<bool> put(Stream& stream, const std::string& bytes) {
     error_code failed;
-    size_t bytes = 0;
-    if (chunked) {
-      std::tie(failed, bytes) =
-          co_await asio::async_write(stream, http::make_chunk(asio::buffer(text)), kCoroutine);
-    } else {
-      std::tie(failed, bytes) = co_await asio::async_write(stream, asio::buffer(text), kCoroutine);
+    size_t count = 0;
+    for (size_t begin = 0; !failed && begin < bytes.size(); begin += count) {
+      lowest(stream).expires_after(seconds(options_.send_seconds));
+      std::tie(failed, count) = co_await stream.async_write_some(
+          asio::buffer(bytes.data() + begin, bytes.size() - begin), kCoroutine
+      );
     }
     lowest(stream).expires_never();
     co_return !failed;

@@ -17,12 +17,13 @@
 namespace octet::serve {
 
 struct HttpRequest {
-  std::string method;  // "GET", ...
+  std::string method;  // "GET", also where only the head of its answer is wanted; ...
   std::string path;    // without the query, decoded
   std::string body;
   std::string authorization;  // headers, empty when absent
   std::string api_key;        // X-Api-Key
   std::string origin;
+  std::string host;
   std::string request_headers;  // Access-Control-Request-Headers
   std::string content_type;
 };
@@ -72,7 +73,7 @@ struct HttpOptions {
   int64_t max_backlog_bytes = 1 << 20;  // of one stream, not taken by its reader
   int idle_seconds = 75;                // between requests of a connection
   int receive_seconds = 30;             // for a whole request
-  int send_seconds = 30;                // for one piece of an answer
+  int send_seconds = 30;                // in which a reader must take something of an answer
   int ping_seconds = 15;                // of silence in a stream before a comment is sent
 
   /// Looks at the head before the body is read; an answer refuses the request.
@@ -82,7 +83,8 @@ struct HttpOptions {
   std::function<HttpReply(const HttpRefusal& refusal)> refuse;
   /// What is answered when a call of HttpExchange::post throws.
   std::function<HttpReply(const std::string& path, const std::exception& error)> broken;
-  /// Called with every answer before it is sent, and the head of what it answers.
+  /// Called with every answer before it is sent, and the head of what it answers, as far as that
+  /// was read.
   std::function<void(const HttpRequest& head, HttpReply& reply)> dress;
   /// SIGINT or SIGTERM, counted from 1.
   std::function<void(int count)> on_signal;

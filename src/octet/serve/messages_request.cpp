@@ -21,6 +21,9 @@ constexpr auto kNames = std::to_array<FieldName>(
      {"reasoning_effort", "output_config.effort"}}
 );
 
+/// Of a block of text. Citations say where a text is from, and templates have no place for them.
+const std::vector<std::string_view> kTextMembers = {"type", "text", "cache_control", "citations"};
+
 /// What a tool answered. That it failed is told in words: the templates have no other place for it.
 std::string result_text(const Json& block, const std::string& place) {
   const Json content = block.contains("content") ? block["content"] : Json("");
@@ -31,6 +34,10 @@ std::string result_text(const Json& block, const std::string& place) {
 void add_user_block(const Json& block, const std::string& place, ChatTranslation& chat) {
   const std::string type = text_member(block, "type", place);
   if (type == "tool_result") {
+    chat.expect_members(
+        block, place, {"type", "tool_use_id", "content", "is_error", "cache_control"}
+    );
+    chat.expect_members(block.value("content", Json()), place + ".content", kTextMembers);
     chat.add_message(
         {{"role", "tool"},
          {"tool_call_id", text_member(block, "tool_use_id", place)},
@@ -38,25 +45,30 @@ void add_user_block(const Json& block, const std::string& place, ChatTranslation
     );
     return;
   }
+  chat.expect_members(block, place, kTextMembers);
   const std::string text = text_of_part(block, place, {"text"});
   chat.add_message({{"role", "user"}, {"content", text}});
 }
 
-void add_assistant_block(const Json& block, const std::string& place, Json& message) {
+void add_assistant_block(const Json& block, const std::string& place, ChatTranslation& chat) {
+  Json& message = chat.assistant();
   const std::string type = text_member(block, "type", place);
   const auto append = [&](const char* field, const std::string& text) {
     Json& said = message[field];
     said = said.is_null() ? text : said.get<std::string>() + text;
   };
   if (type == "thinking") {
+    chat.expect_members(block, place, {"type", "thinking", "signature"});
     append("reasoning_content", text_member(block, "thinking", place));
   } else if (type == "tool_use") {
+    chat.expect_members(block, place, {"type", "id", "name", "input", "cache_control"});
     Json call = {{"id", text_member(block, "id", place)}, {"type", "function"}};
     call["function"] = {
         {"name", text_member(block, "name", place)},
         {"arguments", block.value("input", Json::object())}};
     message["tool_calls"].push_back(std::move(call));
   } else {
+    chat.expect_members(block, place, kTextMembers);
     append("content", text_of_part(block, place, {"text"}));
   }
 }
@@ -65,12 +77,14 @@ void add_message(const Json& message, const std::string& place, ChatTranslation&
   if (!message.is_object()) {
     refuse_field(place, "must be an object");
   }
+  chat.expect_members(message, place, {"role", "content"});
   const std::string role = text_member(message, "role", place);
   const Json content = message.contains("content") ? message["content"] : Json();
   if (role != "user" && role != "assistant" && role != "system") {
     refuse_field(place + ".role", "expects user or assistant");
   }
   if (role == "system") {
+    chat.expect_members(content, place + ".content", kTextMembers);
     chat.add_system(text_of_parts(content, place + ".content", {"text"}));
     return;
   }
@@ -90,7 +104,7 @@ void add_message(const Json& message, const std::string& place, ChatTranslation&
       refuse_field(block, "must be an object");
     }
     if (role == "assistant") {
-      add_assistant_block(content[i], block, chat.assistant());
+      add_assistant_block(content[i], block, chat);
     } else {
       add_user_block(content[i], block, chat);
     }
@@ -101,6 +115,7 @@ void translate_messages(ChatTranslation& chat) {
   const Json system = chat.take("system");
   const Json messages = chat.take("messages");
   if (!system.is_null()) {
+    chat.expect_members(system, "system", kTextMembers);
     chat.add_system(text_of_parts(system, "system", {"text"}));
   }
   if (!messages.is_array() || messages.empty()) {
@@ -133,6 +148,9 @@ void translate_tools(ChatTranslation& chat) {
       throw ApiError(place, place + " is no tool of the client, and there are no others here")
           .with_code("unsupported");
     }
+    chat.expect_members(
+        tool, place, {"type", "name", "description", "input_schema", "strict", "cache_control"}
+    );
     list.push_back(function_tool(
         text_member(tool, "name", place),
         tool.value("description", Json()),
@@ -181,9 +199,6 @@ void translate_thinking(ChatTranslation& chat) {
     body.erase("thinking");
   } else if (!body["thinking"].is_object()) {
     refuse_field("thinking", "expects an object");
-  } else if (body["thinking"].value("type", Json()) == "adaptive") {
-    chat.drop({"thinking"});
-    return;
   }
   bool told = std::ranges::any_of(kThinkingWishNames, given);
   for (const char* name : kThinkingBudgetNames) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,31 +11,12 @@
 namespace octet::serve {
 namespace {
 
-/// Members of an object that templates do not see: some would change the prompt, and are refused
-/// unless empty; others are when the request is strict.
-struct Members {
-  std::vector<std::string_view> read;
-  std::vector<std::string_view> refused;
-  std::vector<std::string_view> harmless;
-};
-
-void check_members(
-    const Json& object, const std::string& place, const Members& members, bool strict
-) {
-  const auto in = [](const std::vector<std::string_view>& names, const std::string& name) {
-    return std::ranges::find(names, name) != names.end();
-  };
-  for (const auto& [name, value] : object.items()) {
-    const bool empty = value.is_null() || value == "" || (value.is_structured() && value.empty());
-    if (empty || in(members.read, name)) {
-      continue;
-    }
-    const bool refused = in(members.refused, name);
-    if (refused || (strict && !in(members.harmless, name))) {
-      const std::string field = fmt::format("{}.{}", place, name);
-      throw ApiError(field, fmt::format("{} is not supported", field))
-          .with_code(refused ? "unsupported_field" : "unknown_field");
-    }
+/// Calls `check` with each entry of a member that is an array, and its place.
+template <typename Check>
+void for_each_entry(const Json& object, const char* name, const std::string& place, Check check) {
+  const auto list = object.find(name);
+  for (size_t i = 0; list != object.end() && list->is_array() && i < list->size(); ++i) {
+    check((*list)[i], fmt::format("{}.{}[{}]", place, name, i));
   }
 }
 
@@ -56,7 +35,40 @@ bool mentions(std::string_view source, std::string_view name) {
   return false;
 }
 
+/// An object that holds a function, and that function.
+void check_function(
+    const Json& object, const std::string& place, const Members& own, const Members& of_function
+) {
+  check_members(object, place, own, true);
+  if (object.is_object() && object.contains("function")) {
+    check_members(object["function"], place + ".function", of_function, true);
+  }
+}
+
 }  // namespace
+
+void check_members(
+    const Json& object, const std::string& place, const Members& members, bool strict
+) {
+  if (!object.is_object()) {
+    return;
+  }
+  const auto in = [](const std::vector<std::string_view>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  for (const auto& [name, value] : object.items()) {
+    const bool empty = value.is_null() || value == "" || (value.is_structured() && value.empty());
+    if (empty || in(members.read, name)) {
+      continue;
+    }
+    const bool refused = in(members.refused, name);
+    if (refused || (strict && !in(members.harmless, name))) {
+      const std::string field = fmt::format("{}.{}", place, name);
+      throw ApiError(field, fmt::format("{} is not supported", field))
+          .with_code(refused ? "unsupported_field" : "unknown_field");
+    }
+  }
+}
 
 void check_message_members(const Json& messages, bool strict) {
   const Members of_message = {
@@ -64,19 +76,31 @@ void check_message_members(const Json& messages, bool strict) {
       {"function_call", "audio", "refusal"},
       {"annotations"}};
   const Members of_part = {{"type", "text", "refusal"}, {}, {"annotations", "cache_control"}};
+  const Members of_call = {{"id", "type", "function"}, {}, {"index"}};
+  const Members of_function = {{"name", "arguments"}, {}, {}};
   for (size_t i = 0; i < messages.size(); ++i) {
     if (!messages[i].is_object()) {
       continue;  // the template's reader says so
     }
     const std::string place = fmt::format("messages[{}]", i);
     check_members(messages[i], place, of_message, strict);
-    const auto content = messages[i].find("content");
-    for (size_t k = 0; content != messages[i].end() && content->is_array() && k < content->size();
-         ++k) {
-      if ((*content)[k].is_object()) {
-        check_members((*content)[k], fmt::format("{}.content[{}]", place, k), of_part, strict);
-      }
+    for_each_entry(messages[i], "content", place, [&](const Json& part, const std::string& at) {
+      check_members(part, at, of_part, strict);
+    });
+    if (strict) {
+      for_each_entry(messages[i], "tool_calls", place, [&](const Json& call, const auto& at) {
+        check_function(call, at, of_call, of_function);
+      });
     }
+  }
+}
+
+void check_tool_members(const Json& tools) {
+  const Members of_function = {{"name", "description", "parameters", "strict"}, {}, {}};
+  for (size_t i = 0; i < tools.size(); ++i) {
+    check_function(
+        tools[i], fmt::format("tools[{}]", i), {{"type", "function"}, {}, {}}, of_function
+    );
   }
 }
 

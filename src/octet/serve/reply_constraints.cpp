@@ -164,7 +164,7 @@ ThoughtStart thought_of(const ChatPrompt& prompt, const ServedModel& model) {
       break;
     }
   }
-  return prompt.thinking ? ThoughtStart::kMayOpen : ThoughtStart::kNone;
+  return prompt.thinking.value_or(true) ? ThoughtStart::kMayOpen : ThoughtStart::kNone;
 }
 
 std::shared_ptr<const Grammar> read_constraint(

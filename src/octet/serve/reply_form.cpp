@@ -50,12 +50,13 @@ Json chat_scores(const Tokenizer& tokenizer, std::span<const EmittedToken> token
   return scores;
 }
 
-Json completion_scores(const Tokenizer& tokenizer, std::span<const EmittedToken> tokens) {
+Json completion_scores(
+    const Tokenizer& tokenizer, std::span<const EmittedToken> tokens, TextOffset& offset
+) {
   Json scores = Json::object();
   for (const char* list : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
     scores[list] = Json::array();
   }
-  size_t offset = 0;
   for (const EmittedToken& token : tokens) {
     const std::string text = spelling(tokenizer, token.token);
     Json best = Json::object();
@@ -65,8 +66,8 @@ Json completion_scores(const Tokenizer& tokenizer, std::span<const EmittedToken>
     scores["tokens"].push_back(text);
     scores["token_logprobs"].push_back(token.scores->chosen);
     scores["top_logprobs"].push_back(std::move(best));
-    scores["text_offset"].push_back(offset);
-    offset += text.size();
+    scores["text_offset"].push_back(offset.characters());
+    offset.advance(text);
   }
   return scores;
 }
@@ -183,12 +184,23 @@ Json metrics_of(const std::vector<ChoiceText>& choices) {
       {"speculative_decoding", drafted ? std::move(speculative) : Json()}};
 }
 
-Json scores_of(ReplyForm form, const Tokenizer& tokenizer, std::span<const EmittedToken> tokens) {
+void TextOffset::advance(std::string_view bytes) {
+  for (const char c : decoder_.push(bytes)) {
+    characters_ += (static_cast<unsigned char>(c) & 0xC0U) != 0x80U ? 1 : 0;
+  }
+}
+
+Json scores_of(
+    ReplyForm form,
+    const Tokenizer& tokenizer,
+    std::span<const EmittedToken> tokens,
+    TextOffset& offset
+) {
   if (tokens.empty()) {
     return nullptr;
   }
   return form == ReplyForm::kChat ? chat_scores(tokenizer, tokens)
-                                  : completion_scores(tokenizer, tokens);
+                                  : completion_scores(tokenizer, tokens, offset);
 }
 
 Json step_of(const ReplyTokens& tokens) {

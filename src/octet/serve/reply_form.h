@@ -4,6 +4,7 @@
 // null where there is nothing.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "octet/serve/generation_request.h"
 #include "octet/serve/reply_items.h"
+#include "octet/text/stream_decoder.h"
 #include "octet/text/tokenizer.h"
 
 namespace octet::serve {
@@ -27,8 +29,26 @@ Json timings_of(const ChoiceText& choice);
 /// vLLM's object; null for several choices.
 Json metrics_of(const std::vector<ChoiceText>& choices);
 
-/// Log-probabilities of tokens, in the form's own shape; null when there are none.
-Json scores_of(ReplyForm form, const Tokenizer& tokenizer, std::span<const EmittedToken> tokens);
+/// Where in the text a token begins: whole characters before it.
+class TextOffset {
+ public:
+  int64_t characters() const { return characters_; }
+  /// Past a token that spells `bytes`.
+  void advance(std::string_view bytes);
+
+ private:
+  StreamDecoder decoder_;
+  int64_t characters_ = 0;
+};
+
+/// Log-probabilities of tokens, in the form's own shape; null when there are none. `offset`: of the
+/// choice's text so far.
+Json scores_of(
+    ReplyForm form,
+    const Tokenizer& tokenizer,
+    std::span<const EmittedToken> tokens,
+    TextOffset& offset
+);
 
 /// What a step did: drafts made, accepted, tokens published, and its times.
 Json step_of(const ReplyTokens& tokens);

@@ -29,8 +29,12 @@ void add_item(const Json& item, const std::string& place, ChatTranslation& chat)
   }
   const std::string type = item.contains("type") ? text_member(item, "type", place) : "message";
   if (type == "message") {
+    chat.expect_members(item, place, {"type", "role", "content", "id", "status"});
     const std::string role = text_member(item, "role", place);
     const Json content = item.contains("content") ? item["content"] : Json();
+    chat.expect_members(
+        content, place + ".content", {"type", "text", "refusal", "annotations", "logprobs"}
+    );
     const std::string text = text_of_parts(
         content, place + ".content", {"input_text", "output_text", "text", "refusal"}
     );
@@ -45,12 +49,17 @@ void add_item(const Json& item, const std::string& place, ChatTranslation& chat)
       refuse_field(place + ".role", "expects system, developer, user or assistant");
     }
   } else if (type == "reasoning") {
+    chat.expect_members(
+        item, place, {"type", "id", "summary", "content", "encrypted_content", "status"}
+    );
     const Json content =
         item.contains("content") && !item["content"].is_null() ? item["content"] : Json::array();
+    chat.expect_members(content, place + ".content", {"type", "text"});
     Json& message = chat.assistant();
     message["reasoning_content"] = message.value("reasoning_content", std::string()) +
                                    text_of_parts(content, place + ".content", {"reasoning_text"});
   } else if (type == "function_call") {
+    chat.expect_members(item, place, {"type", "id", "call_id", "name", "arguments", "status"});
     Json call = {{"id", text_member(item, "call_id", place)}, {"type", "function"}};
     call["function"] = {
         {"name", text_member(item, "name", place)},
@@ -58,6 +67,8 @@ void add_item(const Json& item, const std::string& place, ChatTranslation& chat)
     chat.assistant()["tool_calls"].push_back(std::move(call));
   } else if (type == "function_call_output") {
     const Json output = item.contains("output") ? item["output"] : Json();
+    chat.expect_members(item, place, {"type", "id", "call_id", "output", "status"});
+    chat.expect_members(output, place + ".output", {"type", "text"});
     chat.add_message(
         {{"role", "tool"},
          {"tool_call_id", text_member(item, "call_id", place)},
@@ -93,10 +104,11 @@ void translate_input(ChatTranslation& chat) {
 }
 
 /// {"type": "function", "name"} to chat's form of a choice.
-Json named_choice(const Json& choice, const std::string& place) {
+Json named_choice(const Json& choice, const std::string& place, const ChatTranslation& chat) {
   if (!choice.is_object() || choice.value("type", Json()) != "function") {
     refuse_field(place, "expects functions of this request");
   }
+  chat.expect_members(choice, place, {"type", "name"});
   Json named = {{"type", "function"}};
   named["function"]["name"] = text_member(choice, "name", place);
   return named;
@@ -116,6 +128,7 @@ void translate_tools(ChatTranslation& chat) {
         throw ApiError(place, place + " is no function, and there are no other tools here")
             .with_code("unsupported");
       }
+      chat.expect_members(tool, place, {"type", "name", "description", "parameters", "strict"});
       list.push_back(function_tool(
           text_member(tool, "name", place),
           tool.value("description", Json()),
@@ -127,20 +140,21 @@ void translate_tools(ChatTranslation& chat) {
   }
   const Json choice = chat.take("tool_choice");
   if (choice.is_object() && choice.value("type", Json()) == "allowed_tools") {
+    chat.expect_members(choice, "tool_choice", {"type", "mode", "tools"});
     const Json allowed = choice.value("tools", Json::array());
     if (!allowed.is_array()) {
       refuse_field("tool_choice.tools", "expects an array");
     }
     Json list = Json::array();
     for (size_t i = 0; i < allowed.size(); ++i) {
-      list.push_back(named_choice(allowed[i], fmt::format("tool_choice.tools[{}]", i)));
+      list.push_back(named_choice(allowed[i], fmt::format("tool_choice.tools[{}]", i), chat));
     }
     Json own = {{"mode", choice.value("mode", Json("auto"))}};
     own["tools"] = std::move(list);
     chat.chat()["tool_choice"] = {{"type", "allowed_tools"}};
     chat.chat()["tool_choice"]["allowed_tools"] = std::move(own);
   } else if (choice.is_object()) {
-    chat.chat()["tool_choice"] = named_choice(choice, "tool_choice");
+    chat.chat()["tool_choice"] = named_choice(choice, "tool_choice", chat);
   } else if (!choice.is_null() && !(tools.empty() && choice == "auto")) {
     chat.chat()["tool_choice"] = choice;
   }

@@ -123,6 +123,7 @@ class Server::Impl {
       : model_(std::move(model)),
         facts_(std::move(facts)),
         options_(std::move(options)),
+        thinks_by_default_(model_.chat_template->thinks_by_default(*model_.tokenizer)),
         metrics_(drafter.max_drafts()),
         http_(http_options()),
         engine_(target, drafter, model_.tokenizer, engine, &metrics_) {
@@ -203,10 +204,7 @@ class Server::Impl {
   }
 
   // Who may.
-  bool allowed_origin(const std::string& origin) const {
-    return is_local(origin) ||
-           std::ranges::find(options_.cors_origins, origin) != options_.cors_origins.end();
-  }
+  bool allowed_origin(const HttpRequest& head) const;
   bool has_key(const HttpRequest& head) const;
   std::optional<HttpReply> admit(const HttpRequest& head) const;
   void dress(const HttpRequest& head, HttpReply& reply);
@@ -255,6 +253,7 @@ class Server::Impl {
   ServedModel model_;
   ServedFacts facts_;
   ServerOptions options_;
+  bool thinks_by_default_;
   Metrics metrics_;
   std::map<std::string, Route, std::less<>> routes_;
   int64_t created_ = seconds_now();
@@ -267,6 +266,14 @@ class Server::Impl {
   HttpServer http_;
   Engine engine_;  // last: its worker uses the others
 };
+
+/// Pages of this machine, those that the owner named, and where there are keys the server's own:
+/// without one, any page whose name somebody points here would be that.
+bool Server::Impl::allowed_origin(const HttpRequest& head) const {
+  const bool own = head.origin == "http://" + head.host || head.origin == "https://" + head.host;
+  return is_local(head.origin) || (own && !options_.api_keys.empty()) ||
+         std::ranges::find(options_.cors_origins, head.origin) != options_.cors_origins.end();
+}
 
 bool Server::Impl::has_key(const HttpRequest& head) const {
   std::string_view given = head.api_key;
@@ -283,7 +290,7 @@ bool Server::Impl::has_key(const HttpRequest& head) const {
 }
 
 std::optional<HttpReply> Server::Impl::admit(const HttpRequest& head) const {
-  if (!head.origin.empty() && !allowed_origin(head.origin)) {
+  if (!head.origin.empty() && !allowed_origin(head)) {
     return ApiError(
                403,
                "permission_error",
@@ -306,13 +313,13 @@ std::optional<HttpReply> Server::Impl::admit(const HttpRequest& head) const {
 
 void Server::Impl::dress(const HttpRequest& head, HttpReply& reply) {
   metrics_.on_response(reply.status);
-  if (head.origin.empty() || !allowed_origin(head.origin)) {
+  if (head.origin.empty() || !allowed_origin(head)) {
     return;
   }
   reply.headers.emplace_back("Access-Control-Allow-Origin", head.origin);
   reply.headers.emplace_back("Vary", "Origin");
   if (head.method == "OPTIONS") {
-    reply.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+    reply.headers.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS");
     // Client libraries send headers of their own, which the server does not read.
     if (!head.request_headers.empty()) {
       reply.headers.emplace_back("Access-Control-Allow-Headers", head.request_headers);
@@ -543,6 +550,7 @@ void Server::Impl::props(const HttpRequest& /*request*/, const Exchange& exchang
       {"queue_length", engine_.options().queue_length},
       {"chat_template", model_.chat_template->source()},
       {"chat_template_origin", model_.chat_template->origin()},
+      {"thinking_by_default", thinks_by_default_},
       {"default_generation_settings",
        {{"temperature", sampling.temperature},
         {"top_k", sampling.top_k},

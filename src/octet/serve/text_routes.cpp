@@ -102,7 +102,8 @@ Json render_prompt(const Json& body, const ServedModel& model) {
   return {
       {"prompt", prompt.text},
       {"tokens", prompt.tokens.size()},
-      {"thinking", prompt.thinking},
+      {"thinking",
+       prompt.thinking.value_or(model.chat_template->thinks_by_default(*model.tokenizer))},
       {"thinking_token_budget", prompt.thinking_budget ? Json(*prompt.thinking_budget) : Json()}};
 }
 

@@ -57,10 +57,11 @@ std::optional<int64_t> budget_of(const std::string& effort, const std::string& f
   return known->budget;
 }
 
-void take_thinking(RequestFields& fields, Agreed<int64_t>& budget) {
+/// Whether it asks for thoughts.
+bool take_thinking(RequestFields& fields, Agreed<int64_t>& budget) {
   const Json* thinking = fields.find("thinking");
   if (thinking == nullptr) {
-    return;
+    return false;
   }
   if (!thinking->is_object()) {
     throw ApiError("thinking", "thinking expects an object {\"type\", \"budget_tokens\"}");
@@ -69,24 +70,33 @@ void take_thinking(RequestFields& fields, Agreed<int64_t>& budget) {
   const auto type = own.text("type", 16).value_or("enabled");
   budget.take(own.integer("budget_tokens", -1, kMostBudget), "thinking.budget_tokens");
   own.refuse_unread(true);
-  if (type != "enabled" && type != "disabled") {
-    throw ApiError("thinking.type", "thinking.type expects \"enabled\" or \"disabled\"");
+  if (type != "enabled" && type != "adaptive" && type != "disabled") {
+    throw ApiError(
+        "thinking.type", "thinking.type expects \"enabled\", \"adaptive\" or \"disabled\""
+    );
   }
   if (type == "disabled") {
     budget.take(0, "thinking.type");
   }
+  return type != "disabled";
 }
 
-Agreed<int64_t> read_budgets(RequestFields& fields, RequestFields* arguments) {
-  Agreed<int64_t> budget("thinking budget");
+struct Budgets {
+  Agreed<int64_t> budget{"thinking budget"};
+  bool wanted = false;  // thoughts are asked for, however many
+};
+
+Budgets read_budgets(RequestFields& fields, RequestFields* arguments) {
+  Budgets read;
+  Agreed<int64_t>& budget = read.budget;
   for (const char* name : kThinkingBudgetNames) {
     budget.take(fields.integer(name, -1, kMostBudget), name);
     if (arguments != nullptr) {
       budget.take(arguments->integer(name, -1, kMostBudget), arguments->name_of(name));
     }
   }
-  take_thinking(fields, budget);
-  return budget;
+  read.wanted = take_thinking(fields, budget);
+  return read;
 }
 
 /// -1: no limit.
@@ -97,11 +107,11 @@ std::optional<int64_t> limit_of(const Agreed<int64_t>& budget) {
 }  // namespace
 
 std::optional<int64_t> read_thinking_budget(RequestFields& fields, RequestFields* arguments) {
-  return limit_of(read_budgets(fields, arguments));
+  return limit_of(read_budgets(fields, arguments).budget);
 }
 
 ThinkingWish read_thinking_wish(RequestFields& fields, RequestFields* arguments) {
-  Agreed<int64_t> budget = read_budgets(fields, arguments);
+  auto [budget, wanted] = read_budgets(fields, arguments);
   Agreed<std::string> effort("effort");
   Agreed<bool> enabled("switch of thoughts");
   effort.take(fields.text("reasoning_effort", 32), "reasoning_effort");
@@ -124,7 +134,12 @@ ThinkingWish read_thinking_wish(RequestFields& fields, RequestFields* arguments)
   if (effort.value()) {
     by_effort = budget_of(*effort.value(), "reasoning_effort");
   }
-  return {budget.value() ? limit_of(budget) : by_effort, enabled.value()};
+  ThinkingWish wish = {budget.value() ? limit_of(budget) : by_effort, enabled.value()};
+  wanted = wanted || budget.value() || effort.value();
+  if (!wish.enabled && wanted) {
+    wish.enabled = wish.budget != 0;
+  }
+  return wish;
 }
 
 }  // namespace octet::serve

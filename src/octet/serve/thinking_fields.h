@@ -30,7 +30,7 @@ std::optional<int64_t> read_thinking_budget(RequestFields& fields, RequestFields
 
 struct ThinkingWish {
   std::optional<int64_t> budget;  // 0: no thoughts
-  std::optional<bool> enabled;    // said in words
+  std::optional<bool> enabled;    // by a switch, else by what else was said; not given: nothing was
 };
 /// The budget, efforts (a budget in tokens wins) and switches of a chat. Throws ApiError.
 ThinkingWish read_thinking_wish(RequestFields& fields, RequestFields* arguments);

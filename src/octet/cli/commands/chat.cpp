@@ -82,7 +82,7 @@ class Talk {
         tools_(arguments.tools_file.empty() ? ToolFile() : ToolFile(arguments.tools_file)),
         lines_(arguments.history_file),
         pair_(load_for_talk(arguments)),
-        template_(load_chat_template(*pair_.target_checkpoint)),
+        template_(load_chat_template(*pair_.target_checkpoint, options_.chat_template)),
         replier_(pair_, options_, kKeptTexts),
         stream_(options_.marks),
         conversation_(options_.system) {

@@ -40,11 +40,15 @@ std::vector<TokenId> encode_prompt(
 ) {
   const Tokenizer& tokenizer = *pair.tokenizer;
   if (arguments.raw) {
-    if (!arguments.reply.system.empty()) {
-      throw Error(
-          ErrorKind::kInvalidArgument,
-          "--system belongs to a chat and --raw continues text; leave one out"
-      );
+    for (const auto& [flag, value] :
+         {std::pair("--system", &arguments.reply.system),
+          std::pair("--chat-template", &arguments.reply.chat_template)}) {
+      if (!value->empty()) {
+        throw Error(
+            ErrorKind::kInvalidArgument,
+            fmt::format("{} belongs to a chat and --raw continues text; leave one out", flag)
+        );
+      }
     }
     // The caller's own text, control tokens included: whoever asks for --raw writes templates by
     // hand.
@@ -56,7 +60,7 @@ std::vector<TokenId> encode_prompt(
   }
   messages.push_back({ChatRole::kUser, text});
   return encode_chat(
-      load_chat_template(*pair.target_checkpoint),
+      load_chat_template(*pair.target_checkpoint, arguments.reply.chat_template),
       tokenizer,
       messages,
       chat_options(arguments.reply)

@@ -50,8 +50,9 @@ serve::ServedModel served_model(const ServeArguments& arguments, const Pair& pai
   serve::ServedModel model;
   model.name = model_name(arguments);
   model.tokenizer = pair.tokenizer;
-  model.chat_template =
-      std::make_shared<const ChatTemplate>(load_chat_template(*pair.target_checkpoint));
+  model.chat_template = std::make_shared<const ChatTemplate>(
+      load_chat_template(*pair.target_checkpoint, arguments.chat_template)
+  );
   model.grammars = std::make_shared<GrammarCompiler>(pair.tokenizer);
   model.sampling = resolve_sampling(arguments.sampling, *pair.target_checkpoint);
   model.seed = arguments.sampling.seed;
