@@ -174,6 +174,8 @@ const checks = {
     const scores = drafted.choices[0].logprobs.content;
     assert.deepEqual(scores, plain.choices[0].logprobs.content);
     assert.equal(scores.length, drafted.usage.completion_tokens);
+    assert.ok(drafted.timings.draft_n > 0, "scores turned drafting off");
+    assert.equal(plain.timings.draft_n, undefined);
     for (const score of scores) {
       assert.ok(score.logprob <= 0);
       assert.equal(score.top_logprobs.length, 3);
@@ -235,6 +237,7 @@ const checks = {
       [{ grammar: 'root ::= "left" | "right"' }, (text) => assert.match(text, /^(left|right)$/)],
     ];
     for (const [format, check] of formats) {
+      let drafts = 0;
       for (const thinking of [false, true]) {
         const request = ask("What do you sell?", { ...format, temperature: 0.7, seed: 3, max_tokens: 200 });
         request.chat_template_kwargs = { enable_thinking: thinking, thinking_token_budget: thinking ? 8 : undefined };
@@ -243,10 +246,12 @@ const checks = {
           const reply = await client.chat.completions.create({ ...request, speculative });
           assert.equal(reply.choices[0].finish_reason, "stop", JSON.stringify(format));
           check(reply.choices[0].message.content);
+          if (speculative.policy) drafts += reply.timings.draft_n ?? 0;
           texts.push(reply.choices[0].message.content);
         }
         assert.equal(texts[0], texts[1]);
       }
+      assert.ok(drafts > 0, `nothing was drafted under ${JSON.stringify(format)}`);
     }
     await refused(400, "regex", () => chat("Hello.", { regex: "(" }));
     await refused(400, "grammar", () => chat("Hello.", { grammar: "rout ::=" }));

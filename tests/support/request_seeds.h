@@ -16,7 +16,7 @@ inline std::vector<std::pair<std::string, std::string>> request_seeds() {
 {"role":"tool","tool_call_id":"c1","content":"done"},{"role":"user","content":"And now?"}],
 "tools":[{"type":"function","function":{"name":"look_at","strict":true,"parameters":{"type":"object","properties":{"to":{"type":"array","items":{"type":"integer"}}},"required":["to"]}}}],
 "tool_choice":"required","parallel_tool_calls":false,"seed":4,"max_completion_tokens":9,"temperature":0.5,"top_k":4,"top_p":0.9,"min_p":0.1,"stop":["END"],
-"logit_bias":{"7":-1.5},"logprobs":true,"top_logprobs":2,"n":2,"priority":3,"deadline_ms":50,"speech_deadline_ms":5,"request_id":"a-1"})"},
+"logit_bias":{"7":-1.5},"logprobs":true,"top_logprobs":2,"n":2,"priority":3,"deadline_ms":50,"speech_deadline_ms":5,"first_clause_deadline_ms":9,"request_id":"a-1"})"},
       {"/v1/chat/completions",
        R"({"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"Once"}],"continue_final_message":true,"add_generation_prompt":false,
 "response_format":{"type":"json_schema","json_schema":{"name":"s","strict":true,"schema":{"type":"object","properties":{"a":{"enum":["x",1]}},"required":["a"]}}},

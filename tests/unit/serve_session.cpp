@@ -91,12 +91,16 @@ class FakeExchange final : public HttpExchange {
 };
 
 /// A target that writes `text`, then its end.
-test::ScriptedTarget writer(std::vector<TokenId> text, int64_t prompt_length) {
+test::ScriptedTarget writer(
+    std::vector<TokenId> text, int64_t prompt_length, std::chrono::milliseconds pace
+) {
   text.push_back(served_model().tokenizer->stop_ids()[0]);
   return {
       served_model().vocabulary,
       [text = std::move(text),
-       prompt_length](std::span<const TokenId> prefix, std::span<float> logits) {
+       prompt_length,
+       pace](std::span<const TokenId> prefix, std::span<float> logits) {
+        std::this_thread::sleep_for(pace);
         const auto at = static_cast<size_t>(std::ssize(prefix) - prompt_length);
         std::ranges::fill(logits, 0.0F);
         logits[static_cast<size_t>(at < text.size() ? text[at] : text.back())] = 9.0F;
@@ -118,6 +122,9 @@ GenerationRequest request_of(const Json& more) {
 /// When the client's thread looks at what the engine has done.
 enum class Reader : uint8_t { kPrompt, kLate };
 
+/// A step of a target that takes its time.
+constexpr std::chrono::milliseconds kSlowly(5);
+
 struct Served {
   std::shared_ptr<FakeExchange> exchange = std::make_shared<FakeExchange>();
   int ends = 0;
@@ -129,12 +136,13 @@ Served serve(
     const std::vector<TokenId>& text,
     const Json& more,
     std::function<void(const FakeExchange&, int)> on_write = nullptr,
-    Reader reader = Reader::kPrompt
+    Reader reader = Reader::kPrompt,
+    std::chrono::milliseconds pace = std::chrono::milliseconds(0)
 ) {
   Served served;
   served.exchange->on_write = std::move(on_write);
   GenerationRequest request = request_of(more);
-  test::ScriptedTarget target = writer(text, std::ssize(request.prompts[0]));
+  test::ScriptedTarget target = writer(text, std::ssize(request.prompts[0]), pace);
   NoDrafter none;
   EngineOptions options;
   options.context_length = 512;
@@ -376,6 +384,25 @@ TEST(ServeSession, TextOffsetsGoOnFromChunkToChunk) {
     }
   }
   EXPECT_EQ(told, expected);
+}
+
+// Without a clause that a voice could speak a reply ends by its time for that; with one it goes on.
+TEST(ServeSession, WithoutAClauseAReplyEndsByItsDeadline) {
+  const auto slow_reply = [](const std::string& text) {
+    Json more = {{"first_clause_deadline_ms", 250}, {"max_tokens", 400}};
+    return Json::parse(
+        serve(tokens_of(text), more, nullptr, Reader::kPrompt, kSlowly).exchange->whole.body
+    )["choices"][0];
+  };
+  std::string words;
+  for (int i = 0; i < 60; ++i) {
+    words += " on and";
+  }
+  const Json endless = slow_reply("It goes" + words);
+  EXPECT_EQ(endless["finish_detail"], "deadline") << endless;
+  EXPECT_TRUE(endless["message"]["content"].get<std::string>().starts_with("It goes"));
+  const Json begun = slow_reply("Well, it begins here." + words);
+  EXPECT_EQ(begun["finish_detail"], "stop_token") << begun;
 }
 
 TEST(ServeSession, ABugInTheMiddleIsToldAndEndsTheReplyAlone) {

@@ -1,21 +1,14 @@
 #include "octet/engine/engine.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <list>
 #include <mutex>
 #include <new>
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "octet/base/check.h"
 #include "octet/base/error.h"
-#include "octet/engine/job.h"
-#include "octet/engine/reply_run.h"
-#include "octet/engine/slot_pool.h"
-#include "octet/speculation/company_policy.h"
+#include "octet/engine/engine_worker.h"
 
 namespace octet {
 namespace {
@@ -23,96 +16,7 @@ namespace {
 /// Of one step, the weight in what steps took of late.
 constexpr double kStepWeight = 0.2;
 
-int64_t slots_of(const EngineOptions& options) {
-  return options.slots > 0 ? std::max<int64_t>(options.slots, options.parallel)
-                           : options.parallel + 8;
-}
-
 }  // namespace
-
-class Engine::Worker {
- public:
-  Worker(
-      TargetModel& target,
-      Drafter& drafter,
-      std::shared_ptr<const Tokenizer> tokenizer,
-      EngineOptions options,
-      EngineObserver* observer
-  );
-  ~Worker();
-
-  std::shared_ptr<ReplyStream> submit(EngineRequest request, std::function<void()> on_event);
-  void cut_text(std::vector<TokenId> text, int64_t length);
-  void drain();
-  bool idle() const;
-  void cancel_all();
-  void forget_texts();
-  EngineStatus status() const;
-  int max_drafts() const { return drafter_.max_drafts(); }
-  const EngineOptions& options() const { return options_; }
-
- private:
-  using Jobs = std::list<std::unique_ptr<Job>>;
-
-  void loop();
-  bool work();
-
-  // What happens between two steps:
-  void reap();
-  void cut();
-  void admit();
-  bool worth_waiting(const Job& job) const;
-  bool fits(const Job& job) const;
-  int64_t positions(const Job& job) const;
-  int64_t most_bytes(const Job& job) const { return pool_.bytes_at(positions(job)); }
-  bool room_to_wait() const;
-  void start(Job& job, SlotPool::Lease lease);
-  void finish(Job& job, FinishReason reason);
-  void fail(Job& job, const Error& error);
-  void retire(Job& job);
-  void keep_beginnings(Job& job);
-
-  // A step:
-  std::vector<Job*> plan();
-  void plan_drafts(const std::vector<Job*>& decoding, int64_t prompt_rows);
-  void step(const std::vector<Job*>& batch);
-  void end_late_thoughts(const std::vector<Job*>& batch);
-  void make_room(const std::vector<Job*>& batch);
-  void publish(Job& job, const SequenceStep& step, const StepTimes& times);
-  void observe(const std::vector<Job*>& batch, const StepReport& report);
-  void tell(const std::vector<Job*>& batch, const StepReport& report);
-  void update_status();
-  EngineStatus costs() const;
-
-  TargetModel& target_;
-  Drafter& drafter_;
-  std::shared_ptr<const Tokenizer> tokenizer_;
-  EngineOptions options_;
-  EngineObserver* observer_;
-  Cycle cycle_;
-  SlotPool pool_;
-  std::optional<BlockPolicy> habits_;
-  ReplyContext context_;
-  CompanyPolicy company_;
-  bool planned_ = false;  // company_ decides about every draft of the step
-  bool drafted_ = false;
-  double step_ms_ = 0.0;  // what steps with words took of late, slow ones above all
-
-  Jobs running_;  // of the worker alone
-
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  Jobs queue_;
-  std::vector<std::pair<std::vector<TokenId>, int64_t>> cuts_;  // texts and how much of them stays
-  bool draining_ = false;
-  bool forgetting_ = false;
-  bool stopping_ = false;
-  int64_t in_the_making_ = 0;  // running_.size(), for others
-  std::vector<std::weak_ptr<ReplyStream>> streams_;
-  EngineStatus status_;
-
-  std::thread thread_;  // last: it uses all the others
-};
 
 Engine::Worker::Worker(
     TargetModel& target,
@@ -150,89 +54,6 @@ Engine::Worker::~Worker() {
   }
   wake_.notify_all();
   thread_.join();
-}
-
-std::shared_ptr<ReplyStream> Engine::Worker::submit(
-    EngineRequest request, std::function<void()> on_event
-) {
-  OCTET_CHECK(request.generate.cancelled == nullptr && request.generate.constraint == nullptr);
-  check_request(request.generate, context_, options_.context_length);
-  auto job = std::make_unique<Job>();
-  job->stream = std::make_shared<ReplyStream>(std::move(on_event));
-  const bool can_think = tokenizer_->chat_tokens().channel_close != kNoToken;
-  if (request.thinking_budget && !can_think) {
-    throw Error(
-        ErrorKind::kInvalidArgument,
-        "a thinking budget was given and the model's vocabulary has no token that closes a thought"
-    );
-  }
-  if (request.pin_prompt && slots_of(options_) <= options_.parallel) {
-    throw Error(
-        ErrorKind::kInvalidArgument,
-        fmt::format(
-            "a text to be kept for ever needs a slot beside those of {} replies at once, and there "
-            "are {}",
-            options_.parallel,
-            slots_of(options_)
-        )
-    );
-  }
-  if (can_think && request.speech_deadline_ms == 0.0) {
-    request.speech_deadline_ms = request.deadline_ms / 2.0;
-  }
-  if (can_think) {
-    job->thinking = std::make_unique<ThinkingBudget>(
-        *tokenizer_,
-        ThinkingBudget::Options{request.thinking_budget, request.thinking_close},
-        std::move(request.constraint)
-    );
-    job->thinking->start(request.generate.prompt);
-    request.generate.constraint = job->thinking.get();
-  } else {
-    request.generate.constraint = request.constraint.get();
-  }
-  request.generate.cancelled = &job->stream->cancelled();
-  request.generate.keep_draft_context = drafter_.max_drafts() > 0;
-  // Other texts may continue this prompt: regenerated replies, and histories without the thoughts.
-  std::vector<int64_t>& marks = request.generate.marks;
-  marks.push_back(std::ssize(request.generate.prompt));
-  std::sort(marks.begin(), marks.end());
-  job->request = std::move(request);
-  const int64_t bytes = most_bytes(*job);
-  if (options_.cache_bytes > 0 && bytes > options_.cache_bytes) {
-    throw Error(
-        ErrorKind::kResourceExhausted,
-        fmt::format(
-            "prompt and reply may take {} positions, {} bytes of keys and values, and the ceiling "
-            "is {} bytes: ask for fewer tokens or raise it",
-            positions(*job),
-            bytes,
-            options_.cache_bytes
-        )
-    );
-  }
-  std::shared_ptr<ReplyStream> stream = job->stream;
-  {
-    const std::lock_guard lock(mutex_);
-    if (draining_ || stopping_ || (!job->request.warm_up && !room_to_wait())) {
-      return nullptr;
-    }
-    // Behind its equals.
-    const auto place = std::ranges::find_if(queue_, [&](const std::unique_ptr<Job>& other) {
-      return other->request.priority < job->request.priority;
-    });
-    queue_.insert(place, std::move(job));
-    std::erase_if(streams_, [](const std::weak_ptr<ReplyStream>& s) { return s.expired(); });
-    streams_.push_back(stream);
-  }
-  wake_.notify_all();
-  return stream;
-}
-
-/// Those that can start at once do not wait. Under the mutex.
-bool Engine::Worker::room_to_wait() const {
-  const int64_t places = std::max<int64_t>(0, options_.parallel - in_the_making_);
-  return std::ssize(queue_) < options_.queue_length + places;
 }
 
 void Engine::Worker::cut_text(std::vector<TokenId> text, int64_t length) {
@@ -353,85 +174,6 @@ void Engine::Worker::cut() {
   }
 }
 
-/// Somebody is just now processing a beginning that the job shares: it will be there to copy.
-bool Engine::Worker::worth_waiting(const Job& job) const {
-  const std::vector<TokenId>& prompt = job.request.generate.prompt;
-  for (const std::unique_ptr<Job>& other : running_) {
-    const Sequence& sequence = other->run->sequence();
-    if (other->request.priority < job.request.priority || other->decoding()) {
-      continue;
-    }
-    const int64_t shared = common_prefix(sequence.tokens, prompt);
-    for (const int64_t mark : sequence.marks) {
-      if (mark <= shared && mark > sequence.cache->length() &&
-          mark >= pool_.longest_prefix(prompt) + options_.shared_prompt_rows / 2) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
-int64_t Engine::Worker::positions(const Job& job) const {
-  const GenerateRequest& generate = job.request.generate;
-  return std::min(options_.context_length, std::ssize(generate.prompt) + generate.max_tokens);
-}
-
-/// Whether it and all that run can grow to their limits below the ceiling. One alone always may.
-bool Engine::Worker::fits(const Job& job) const {
-  int64_t bytes = most_bytes(job) + pool_.pinned_bytes();
-  for (const std::unique_ptr<Job>& other : running_) {
-    bytes += most_bytes(*other);
-  }
-  return options_.cache_bytes == 0 || running_.empty() || bytes <= options_.cache_bytes;
-}
-
-void Engine::Worker::admit() {
-  const std::lock_guard lock(mutex_);
-  if (std::exchange(forgetting_, false)) {
-    pool_.forget_idle();
-  }
-  for (auto place = queue_.begin(); place != queue_.end();) {
-    Job& job = **place;
-    const auto rivals = std::ranges::count_if(running_, [&](const std::unique_ptr<Job>& other) {
-      return other->request.priority >= job.request.priority;
-    });
-    if (rivals >= options_.parallel) {
-      break;  // those behind it are no more urgent
-    }
-    if (worth_waiting(job)) {
-      ++place;
-      continue;
-    }
-    if (!fits(job)) {
-      break;
-    }
-    try {
-      const SlotPool::Lease lease = pool_.acquire(job.request.generate.prompt, positions(job));
-      if (lease.slot == nullptr) {
-        break;
-      }
-      start(job, lease);
-    } catch (const std::bad_alloc&) {
-      fail(job, Error(ErrorKind::kResourceExhausted, "out of memory; ask for fewer tokens"));
-      place = queue_.erase(place);
-      continue;
-    }
-    running_.splice(running_.end(), queue_, place++);
-  }
-  in_the_making_ = std::ssize(running_);
-}
-
-void Engine::Worker::start(Job& job, SlotPool::Lease lease) {
-  job.slot = lease.slot;
-  job.report.started = true;
-  job.report.queue_ms = job.age_ms(Clock::now());
-  job.run = std::make_unique<ReplyRun>(context_, job.request.generate, *lease.slot, lease.kept);
-  job.report.prompt_tokens = std::ssize(job.request.generate.prompt);
-  job.report.reused_tokens = lease.kept;
-  job.stream->push(ReplyStarted{job.report.prompt_tokens, lease.kept});
-}
-
 /// The last event. The job may not have been started.
 void Engine::Worker::finish(Job& job, FinishReason reason) {
   ReplyFinished finished;
@@ -440,7 +182,9 @@ void Engine::Worker::finish(Job& job, FinishReason reason) {
       finished.rest = job.run->end(reason);
     }
     finished.result = job.run->take_result();
-    retire(job);
+    if (job.slot != nullptr) {
+      retire(job);
+    }
   } else {
     finished.result.finish = reason;
     finished.result.prompt_tokens = std::ssize(job.request.generate.prompt);
@@ -486,12 +230,16 @@ void Engine::Worker::retire(Job& job) {
     }
     pool_.pin(slot);
   } else {
-    // What was processed is what may be continued.
-    slot.sequence.tokens.resize(
-        static_cast<size_t>(std::min(slot.sequence.length(), slot.sequence.cache->length() + 1))
-    );
-    pool_.release(slot);
+    release(slot);
   }
+}
+
+/// What was processed is what may be continued.
+void Engine::Worker::release(Slot& slot) {
+  slot.sequence.tokens.resize(
+      static_cast<size_t>(std::min(slot.sequence.length(), slot.sequence.cache->length() + 1))
+  );
+  pool_.release(slot);
 }
 
 /// Before the next step makes the rings forget a place that others may continue from, or leaves a
@@ -543,7 +291,7 @@ std::vector<Job*> Engine::Worker::plan() {
   std::vector<Job*> batch = decoding;
   int64_t prompt_rows = 0;
   for (Job* job : reading) {
-    const int64_t chunk = std::min(rows, job->run->sequence().unprocessed());
+    const int64_t chunk = std::min(rows, job->unread());
     if (chunk > 0) {
       job->run->sequence().chunk_rows = chunk;
       rows -= chunk;
@@ -654,7 +402,9 @@ void Engine::Worker::publish(Job& job, const SequenceStep& step, const StepTimes
   std::vector<EmittedToken> tokens = job.run->take(step, times);
   const Clock::time_point now = Clock::now();
   if (tokens.empty()) {
-    job.stream->push(ReplyProgress{job.run->sequence().cache->length()});
+    if (job.report.first_token_ms == 0.0) {  // else it reads again what was given up
+      job.stream->push(ReplyProgress{job.run->sequence().cache->length()});
+    }
     return;
   }
   if (job.report.first_token_ms == 0.0) {

@@ -24,15 +24,20 @@ namespace octet {
 struct EngineRequest {
   /// cancelled and constraint stay null: the engine sets them.
   GenerateRequest generate;
-  /// Higher first. While a reply of a higher priority is in the making, lower ones wait.
+  /// Higher first. While a reply of a higher priority is in the making, lower ones wait; where
+  /// slots or memory are short, they give theirs up and go on later, with the same text.
   int priority = 0;
   /// Milliseconds after submit; 0: none. Without a first token, or without an end, by then the
   /// reply finishes with kDeadline.
   double first_token_deadline_ms = 0.0;
   double deadline_ms = 0.0;
+  /// Likewise without a clause that could be spoken, as its reader tells:
+  /// ReplyStream::tell_clause().
+  double first_clause_deadline_ms = 0.0;
   /// Speech should have begun by then: an open thought is closed as many steps earlier as its close
-  /// takes, by what steps took of late, and no other opens. 0: half of deadline_ms, so that a reply
-  /// with a deadline never consists of thoughts alone; without a deadline, none.
+  /// takes, by what steps took of late, and no other opens. 0: half of deadline_ms or of
+  /// first_clause_deadline_ms, whichever is sooner, so that a reply with a deadline never consists
+  /// of thoughts alone; without one, none.
   double speech_deadline_ms = 0.0;
   /// Tokens of thought; not given: no limit. Needs a vocabulary with channel tokens.
   std::optional<int64_t> thinking_budget;

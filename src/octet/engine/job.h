@@ -1,6 +1,6 @@
 // A request in the engine, from submit to its last event: what was asked, and while it runs, the
 // slot and the run that serve it. Knows its age and its deadlines; what is done about them is the
-// engine's business. Invariant: `run` is there exactly while `slot` is.
+// engine's business. Invariant: `slot` is there exactly while `run` is and is not suspended.
 #pragma once
 
 #include <algorithm>
@@ -36,6 +36,16 @@ struct Job {
   ReplyReport report;
 
   bool decoding() const { return run->sequence().unprocessed() == 1; }
+  /// Rows before its next decode step. Of a reply that goes on in another slot the last published
+  /// token is left for that step, which may draft behind it.
+  int64_t unread() const {
+    const Sequence& sequence = run->sequence();
+    return sequence.unprocessed() - (sequence.reply_length() > 0 ? 1 : 0);
+  }
+  /// What its slot holds when it has run as far as it has.
+  std::vector<TokenId> text() const {
+    return run != nullptr ? run->text() : request.generate.prompt;
+  }
   /// Rows of its next step, at most.
   int64_t rows() const { return decoding() ? kMaxDrafts + 1 : run->sequence().chunk_rows; }
   /// What keys, values and draft context may take more after its next step.
@@ -56,10 +66,12 @@ struct Job {
   }
   /// Its time is over.
   bool late(Clock::time_point now) const {
-    const bool silent = report.first_token_ms == 0.0;
-    return (request.deadline_ms > 0.0 && age_ms(now) > request.deadline_ms) ||
-           (silent && request.first_token_deadline_ms > 0.0 &&
-            age_ms(now) > request.first_token_deadline_ms);
+    const auto over = [&](double deadline_ms) {
+      return deadline_ms > 0.0 && age_ms(now) > deadline_ms;
+    };
+    return over(request.deadline_ms) ||
+           (report.first_token_ms == 0.0 && over(request.first_token_deadline_ms)) ||
+           (!stream->clause_told() && over(request.first_clause_deadline_ms));
   }
 };
 

@@ -96,23 +96,54 @@ void check_request(
 ReplyRun::ReplyRun(
     const ReplyContext& context, const GenerateRequest& request, Slot& slot, int64_t kept
 )
-    : slot_(slot),
-      habits_(context.habits),
-      most_drafts_(context.drafter.max_drafts()),
+    : context_(context),
+      request_(request),
       text_(
           context.tokenizer, stop_strings_of(request), {request.min_tokens, request.stop_in_speech}
       ) {
-  OCTET_CHECK(slot.sequence.cache->length() == kept);
-  Sequence& sequence = slot.sequence;
   result_.prompt_tokens = std::ssize(request.prompt);
   result_.reused_tokens = kept;
+  text_.start(request.prompt);
+  enter(slot, kept);
+}
+
+ReplyRun::~ReplyRun() {
+  if (slot_ != nullptr) {
+    leave();
+  }
+}
+
+void ReplyRun::suspend() {
+  OCTET_CHECK(slot_ != nullptr && !finished());
+  leave();
+}
+
+void ReplyRun::resume(Slot& slot, int64_t kept) {
+  OCTET_CHECK(slot_ == nullptr && !finished());
+  enter(slot, kept);
+}
+
+std::vector<TokenId> ReplyRun::text() const {
+  std::vector<TokenId> text = request_.prompt;
+  text.insert(text.end(), result_.tokens.begin(), result_.tokens.end());
+  return text;
+}
+
+void ReplyRun::enter(Slot& slot, int64_t kept) {
+  OCTET_CHECK(slot.sequence.cache->length() == kept);
+  slot_ = &slot;
+  const ReplyContext& context = context_;
+  const GenerateRequest& request = request_;
+  Sequence& sequence = slot.sequence;
   sequence.sampler = std::make_shared<const Sampler>(
       sampling_of(request, context.tokenizer), context.target.shape().vocabulary
   );
-  sequence.tokens = request.prompt;
+  sequence.tokens = text();
   sequence.prompt_length = std::ssize(request.prompt);
-  text_.start(request.prompt);
   sequence.penalties = PenaltyWindow(sequence.sampler->params(), request.prompt);
+  for (const TokenId token : result_.tokens) {
+    sequence.penalties.push(token);
+  }
   sequence.rule = request.rule;
   sequence.draft_max = request.draft_max;
   sequence.feed_drafter = request.draft_max > 0 || request.keep_draft_context;
@@ -125,13 +156,15 @@ ReplyRun::ReplyRun(
                         : nullptr;
   sequence.draft_choices = request.draft_choices;
   sequence.scores = request.scores;
-  sequence.marks = request.marks;
+  sequence.marks = result_.tokens.empty() ? request.marks : std::vector<int64_t>();
   sequence.stop_tokens = request.stop_tokens.value_or(
       std::vector<TokenId>(context.tokenizer.stop_ids().begin(), context.tokenizer.stop_ids().end())
   );
   sequence.constraint = request.constraint;
-  if (request.min_tokens > 0) {
+  if (request.min_tokens > 0 && !minimum_) {
     minimum_.emplace(request.min_tokens, sequence.stop_tokens, request.constraint);
+  }
+  if (minimum_) {
     sequence.constraint = &*minimum_;
   }
   sequence.max_tokens = request.max_tokens;
@@ -140,20 +173,21 @@ ReplyRun::ReplyRun(
   sequence.finish = FinishReason::kNone;
 }
 
-ReplyRun::~ReplyRun() {
-  Sequence& sequence = slot_.sequence;
+void ReplyRun::leave() {
+  Sequence& sequence = std::exchange(slot_, nullptr)->sequence;
   sequence.stop_watch = nullptr;
   sequence.cancelled = nullptr;
   sequence.constraint = nullptr;
-  if (sequence.policy != nullptr && sequence.policy->max_drafts() == most_drafts_) {
-    habits_.emplace(*sequence.policy);  // one that was held back has less to teach
+  if (sequence.policy != nullptr &&
+      sequence.policy->max_drafts() == context_.drafter.max_drafts()) {
+    context_.habits.emplace(*sequence.policy);  // one that was held back has less to teach
   }
   sequence.policy = nullptr;
   sequence.marks.clear();
 }
 
 std::vector<EmittedToken> ReplyRun::take(const SequenceStep& step, const StepTimes& times) {
-  Sequence& sequence = slot_.sequence;
+  Sequence& sequence = slot_->sequence;
   if (sequence.constraint != nullptr && sequence.constraint->failure() != nullptr) {
     throw Error(*sequence.constraint->failure());
   }
@@ -172,7 +206,7 @@ std::vector<EmittedToken> ReplyRun::take(const SequenceStep& step, const StepTim
     }
     emitted.push_back(std::move(token));
   }
-  if (finished() && !emitted.empty()) {
+  if (sequence.finish != FinishReason::kNone && !emitted.empty()) {
     emitted.back().text += text_.finish();
   }
   for (const EmittedToken& token : emitted) {
@@ -193,7 +227,9 @@ std::vector<EmittedToken> ReplyRun::take(const SequenceStep& step, const StepTim
 
 std::string ReplyRun::end(FinishReason reason) {
   OCTET_CHECK(!finished());
-  slot_.sequence.finish = reason;
+  if (slot_ != nullptr) {
+    slot_->sequence.finish = reason;
+  }
   result_.finish = reason;
   std::string rest = text_.finish();
   result_.text += rest;

@@ -1,7 +1,8 @@
 // One reply in the making: a request laid over a slot's sequence, and what every step brings, as
-// tokens with their text. Shared by the generator (one conversation) and the engine (many); the
-// steps themselves are theirs. Invariant: the request is checked before anything is touched, and
-// the result is the sum of what take() gave out.
+// tokens with their text. May leave its slot between two steps and go on in another. Shared by the
+// generator (one conversation) and the engine (many); the steps themselves are theirs. Invariant:
+// the request is checked before anything is touched, and the result is the sum of what take() gave
+// out.
 #pragma once
 
 #include <cstdint>
@@ -42,15 +43,28 @@ void check_request(
 
 class ReplyRun {
  public:
-  /// The slot holds the first `kept` positions of the prompt (Slot::keep) and must outlive the run.
+  /// The slot holds the first `kept` positions of the prompt (Slot::keep). It, the request and what
+  /// the context names must outlive the run.
   ReplyRun(const ReplyContext& context, const GenerateRequest& request, Slot& slot, int64_t kept);
   ~ReplyRun();
   ReplyRun(const ReplyRun&) = delete;
   ReplyRun& operator=(const ReplyRun&) = delete;
 
-  Sequence& sequence() { return slot_.sequence; }
-  const Sequence& sequence() const { return slot_.sequence; }
-  bool finished() const { return sequence().finish != FinishReason::kNone; }
+  /// Leaves the slot, which keeps the text so far, and needs another before its next step. Not when
+  /// it is finished.
+  void suspend();
+  /// Goes on in a slot that holds the first `kept` positions of text(). What is missing is
+  /// processed again; what comes is what would have come, because no row depends on how it was
+  /// made.
+  void resume(Slot& slot, int64_t kept);
+  bool suspended() const { return slot_ == nullptr; }
+  /// The prompt and what was published.
+  std::vector<TokenId> text() const;
+
+  /// Not while it is suspended.
+  Sequence& sequence() { return slot_->sequence; }
+  const Sequence& sequence() const { return slot_->sequence; }
+  bool finished() const { return result_.finish != FinishReason::kNone; }
 
   /// What a step of the sequence published.
   std::vector<EmittedToken> take(const SequenceStep& step, const StepTimes& times);
@@ -61,9 +75,12 @@ class ReplyRun {
   GenerateResult take_result() { return std::move(result_); }
 
  private:
-  Slot& slot_;
-  std::optional<BlockPolicy>& habits_;
-  int most_drafts_ = 0;  // of the drafter
+  void enter(Slot& slot, int64_t kept);
+  void leave();
+
+  const ReplyContext& context_;
+  const GenerateRequest& request_;
+  Slot* slot_ = nullptr;  // null: suspended
   ReplyText text_;
   std::optional<MinimumLength> minimum_;  // asked for
   GenerateResult result_;

@@ -1,6 +1,7 @@
 // The two ends of a reply: the engine's worker writes events, whoever asked reads them, cancels, or
-// ends the thinking. Events of one reply are bounded by its token limit. Invariant: events come in
-// the order of the text, and the last one is ReplyFinished or ReplyFailed.
+// ends the thinking, and tells when it has found the first clause. Events of one reply are bounded
+// by its token limit. Invariant: events come in the order of the text, and the last one is
+// ReplyFinished or ReplyFailed.
 #pragma once
 
 #include <atomic>
@@ -80,9 +81,13 @@ class ReplyStream {
   /// Closes an open thought and allows no further one, from the next step on.
   void end_thinking() { end_thinking_.store(true, std::memory_order_relaxed); }
 
+  /// Something of it can be spoken, or it calls a tool.
+  void tell_clause() { clause_told_.store(true, std::memory_order_relaxed); }
+
   // For the engine.
   void push(ReplyStreamEvent event);
   const std::atomic<bool>& cancelled() const { return cancelled_; }
+  bool clause_told() const { return clause_told_.load(std::memory_order_relaxed); }
   bool take_end_thinking() { return end_thinking_.exchange(false, std::memory_order_relaxed); }
 
  private:
@@ -92,6 +97,7 @@ class ReplyStream {
   std::function<void()> on_event_;
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> end_thinking_{false};
+  std::atomic<bool> clause_told_{false};
 };
 
 }  // namespace octet

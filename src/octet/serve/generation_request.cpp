@@ -273,6 +273,12 @@ void read_common(
   request.first_token_deadline_ms = read_deadline(fields, "first_token_deadline_ms");
   request.deadline_ms = read_deadline(fields, "deadline_ms");
   request.speech_deadline_ms = read_deadline(fields, "speech_deadline_ms");
+  request.first_clause_deadline_ms = read_deadline(fields, "first_clause_deadline_ms");
+  if (request.first_clause_deadline_ms > 0.0 && request.form == ReplyForm::kCompletion) {
+    throw ApiError(
+        "first_clause_deadline_ms", "first_clause_deadline_ms is for chat, where speech is known"
+    );
+  }
   request.stream = fields.boolean("stream").value_or(false);
   if (const Json* options = fields.find("stream_options")) {
     if (!options->is_object() || !request.stream) {
@@ -447,6 +453,7 @@ EngineRequest GenerationRequest::engine_request(size_t prompt, int64_t choice) c
   request.priority = priority;
   request.first_token_deadline_ms = first_token_deadline_ms;
   request.deadline_ms = deadline_ms;
+  request.first_clause_deadline_ms = first_clause_deadline_ms;
   request.speech_deadline_ms = speech_deadline_ms;
   request.thinking_budget = thinking_budget;
   if (grammar != nullptr) {

@@ -44,6 +44,7 @@ struct GenerationRequest {
   int priority = 0;
   double first_token_deadline_ms = 0.0;
   double deadline_ms = 0.0;
+  double first_clause_deadline_ms = 0.0;
   double speech_deadline_ms = 0.0;
   std::optional<int64_t> thinking_budget;
   bool stream = false;

@@ -149,6 +149,7 @@ class ReplySession::Choice {
       case ReplyDeltaKind::kToolCall:
         end_watch();
         end_speech();
+        stream->tell_clause();
         text.items.push_back(
             {ItemKind::kToolCall,
              "",
@@ -209,6 +210,9 @@ class ReplySession::Choice {
   }
 
   void take_clauses(std::vector<SpeechClause> certain) {
+    if (!certain.empty()) {
+      stream->tell_clause();
+    }
     const bool sentence = std::ranges::any_of(certain, &SpeechClause::sentence);
     if (sentence && text.first_sentence_ms == 0.0) {
       text.first_sentence_ms = age_ms();
