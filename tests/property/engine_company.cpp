@@ -536,6 +536,7 @@ TEST(EngineThinking, BudgetsAreExactWithAndWithoutDrafts) {
 TEST(EngineThinking, EndsOnDemand) {
   Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
   GenerateRequest request = request_for(conversation(0, 4, true));
+  request.max_tokens = 300;
   ASSERT_GT(thoughts_of(plain_reply(request).tokens), 8) << "this thought ends soon anyway";
   const auto stream = engine.submit(engine_request(request));
   stream->end_thinking();  // at the latest before its second step

@@ -151,20 +151,23 @@ TEST(EnginePreemption, UrgentRepliesDoNotWaitForASlotOrMemory) {
   for (const Short what : {Short::kSlots, Short::kMemory}) {
     SCOPED_TRACE(static_cast<int>(what));
     const GenerateRequest slow = endless(500);
+    const GenerateRequest quick = request_for(conversation(1, 0, false));
+    const GenerateResult slow_plain =
+        plain_reply(slow);  // the models are the engine's from here on
+    const GenerateResult quick_plain = plain_reply(quick);
     Engine engine(*pair().target, *pair().drafter, pair().tokenizer, tight_options(what, slow));
     Listener behind;
     behind.stream = engine.submit(with_priority(engine_request(slow), -1));
     behind.await_tokens();
-    const GenerateRequest quick = request_for(conversation(1, 0, false));
     const Outcome first = outcome_of(*engine.submit(with_priority(engine_request(quick), 5)));
     behind.take_all();
     EXPECT_FALSE(behind.over);
     EXPECT_LT(behind.outcome.tokens.size(), 400U);
-    expect_same(first, plain_reply(quick));
+    expect_same(first, quick_plain);
     while (!behind.over) {
       behind.await_tokens();
     }
-    expect_same(behind.outcome, plain_reply(slow));
+    expect_same(behind.outcome, slow_plain);
   }
 }
 
@@ -204,6 +207,7 @@ TEST(EnginePreemption, WhoWaitsToGoOnCanBeEnded) {
 // Equals wait for each other, and nobody is disturbed where that would not make room enough.
 TEST(EnginePreemption, OnlyLessUrgentRepliesGiveWay) {
   const GenerateRequest slow = endless(150);
+  const GenerateResult plain = plain_reply(slow);
   Engine engine(
       *pair().target, *pair().drafter, pair().tokenizer, tight_options(Short::kSlots, slow)
   );
@@ -214,7 +218,7 @@ TEST(EnginePreemption, OnlyLessUrgentRepliesGiveWay) {
   ASSERT_TRUE(std::holds_alternative<ReplyStarted>(two->next()));
   one.take_all();
   EXPECT_TRUE(one.over) << "the second began before the first had ended";
-  expect_same(outcome_of(*two), plain_reply(slow));
+  expect_same(outcome_of(*two), plain);
 }
 
 // Everything together: two places, two slots, and priorities at random.

@@ -401,7 +401,7 @@ TEST(ServeSession, WithoutAClauseAReplyEndsByItsDeadline) {
   const Json endless = slow_reply("It goes" + words);
   EXPECT_EQ(endless["finish_detail"], "deadline") << endless;
   EXPECT_TRUE(endless["message"]["content"].get<std::string>().starts_with("It goes"));
-  const Json begun = slow_reply("Well, it begins here." + words);
+  const Json begun = slow_reply("It begins here! Now it goes" + words);
   EXPECT_EQ(begun["finish_detail"], "stop_token") << begun;
 }
 

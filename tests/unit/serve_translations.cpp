@@ -178,7 +178,7 @@ TEST(ServeTranslations, StrictLooksIntoItemsBlocksAndTools) {
       {"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": "c1", "is_error": true,
          "content": [{"type": "text", "text": "done"}]}]}],
-    "tools": [{"name": "f", "description": "d", "input_schema": {"type": "object"}}]})");
+    "tools": [{"name": "f", "description": "d", "input_schema": {"type": "object", "properties": {}}}]})");
   const auto by_messages = [&](const char* where, bool strict) {
     return refused_member(messages, where, strict, [](const Json& body) {
       read_messages_request(body, served_model());
@@ -208,7 +208,7 @@ TEST(ServeTranslations, StrictLooksIntoItemsBlocksAndTools) {
       {"type": "function_call_output", "call_id": "c1",
        "output": [{"type": "input_text", "text": "done"}]},
       {"role": "user", "content": "And now?"}],
-    "tools": [{"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}}],
+    "tools": [{"type": "function", "name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}}],
     "tool_choice": {"type": "allowed_tools", "mode": "auto",
                     "tools": [{"type": "function", "name": "f"}]}})");
   const auto by_responses = [&](const char* where, bool strict) {
