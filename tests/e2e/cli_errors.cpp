@@ -104,11 +104,11 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"prompt twice", target_arguments({"-f", kReadme}), {"--file"}},
         Mistake{
             "raw with system", target_arguments({"--raw", "--system", "x"}), {"--raw", "--system"}},
-        ErrorCase{
+        Mistake{
             "raw with a template",
             target_arguments({"--raw", "--chat-template", "bolt"}),
             {"--raw", "--chat-template"}},
-        ErrorCase{
+        Mistake{
             "no such template",
             target_arguments({"--chat-template", "/nonexistent.jinja"}),
             {"/nonexistent.jinja"}},
