@@ -183,7 +183,41 @@ TEST(Compare, JudgesDraftersByTheirAcceptance) {
   EXPECT_GT((*json.find_array("drafters"))[0].find_number("acceptance_length").value(), 1.0);
   const std::vector<std::string> compared = {
       "compare", kPairDrafter, coarse, "--target", kPairTarget, "-n", "16", "-t", "1"};
-  EXPECT_EQ(run_octet(compared).exit_code, 0);
+  const std::string page = directory.file("page.html");
+  std::vector<std::string> reported = compared;
+  reported.insert(reported.end(), {"--json", "--html", page});
+  const ProgramResult report = run_octet(reported);
+  ASSERT_EQ(report.exit_code, 0) << report.err;
+  const std::string html = read_text(page);
+  EXPECT_THAT(html, testing::HasSubstr("<svg"));
+  const JsonValue figures = parse_json(bytes_of(report.out));
+  ASSERT_EQ(figures.find_array("drafters")->size(), 2U);
+  for (const JsonValue& drafter : *figures.find_array("drafters")) {
+    const JsonArray& shares = *drafter.find_array("by_position");
+    ASSERT_EQ(shares.size(), 7U) << "a block of eight has seven drafts";
+    double length = 1.0;  // of a step: its own token, and every draft as often as it is accepted
+    double before = 1.0;
+    std::string text;
+    for (const JsonValue& share : shares) {
+      EXPECT_TRUE(share.number() >= 0.0 && share.number() <= before);
+      before = share.number().value();
+      length += before;
+      text += fmt::format(" {:.2f}", before);
+    }
+    EXPECT_NEAR(drafter.find_number("acceptance_length").value(), length, 1e-6);
+    EXPECT_THAT(
+        html,
+        testing::AllOf(
+            testing::HasSubstr(*drafter.find_string("path")),
+            testing::HasSubstr(fmt::format(
+                "acceptance length {:.3f} over {} steps; by position{}",
+                length,
+                drafter.find_integer("steps").value(),
+                text
+            ))
+        )
+    );
+  }
   const std::vector<std::vector<std::string>> idle = {
       {"-f", coarse},
       {"--chunk", "512"},

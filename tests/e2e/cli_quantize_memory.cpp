@@ -15,6 +15,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "octet/formats/open_checkpoint.h"
+#include "octet/quantize/importance.h"
 #include "support/conversions.h"
 #include "support/random_models.h"
 #include "support/run_program.h"
@@ -30,16 +32,16 @@ constexpr int64_t kBoundBytes = int64_t{64} << 20;
 /// bound. Its rows begin nowhere near the borders of pages.
 std::string write_large_drafter(const TemporaryDirectory& directory) {
   DFlashShape shape;
-  shape.hidden = 992;
+  shape.hidden = 768;  // whole super-blocks, too
   shape.head_dim = 128;
   shape.heads = 8;
-  shape.feed_forward = 1056;
+  shape.feed_forward = 1280;
   shape.windowed = {true};
   shape.causal = {false};
   shape.dtype = DType::kBF16;
   const auto one = make_dflash(shape, 1);
-  constexpr int64_t kLayers = 12;
-  constexpr int64_t kVocabulary = 68'000;
+  constexpr int64_t kLayers = 14;
+  constexpr int64_t kVocabulary = 92'000;
   Checkpoint large;
   large.metadata = one->metadata;
   large.metadata.set("dflash.block_count", uint32_t{kLayers});
@@ -89,6 +91,21 @@ int64_t peak_of(pid_t process) {
   return 0;
 }
 
+/// Importance of every matrix, all of its columns alike.
+std::string write_even_importance(const TemporaryDirectory& directory, const std::string& model) {
+  ImportanceMatrix matrix;
+  const auto checkpoint = open_checkpoint(model);
+  for (const LogicalTensor& tensor : checkpoint->tensors()) {
+    if (tensor.shape.size() == 2) {
+      matrix.entries[tensor.name] = {
+          std::vector<float>(static_cast<size_t>(tensor.cols()), 1.0F), 1};
+    }
+  }
+  const std::string path = directory.file("importance.gguf");
+  write_importance(path, matrix);
+  return path;
+}
+
 struct Held {
   int exit_code = -1;
   int64_t peak_bytes = 0;
@@ -119,11 +136,23 @@ TEST(Quantize, HoldsAFewPiecesOfTheSourceAtATime) {
   const std::string gguf = directory.file("out.gguf");
   const std::string folder = directory.file("folder");
   const std::string nvfp4 = directory.file("nvfp4");
+  const std::string importance = write_even_importance(directory, source);
   const std::vector<std::vector<std::string>> commands = {
       {"quantize", source, gguf, "--type", "Q4_0", "-t", "2", "-q"},
       {"quantize", source, nvfp4, "--type", "NVFP4", "-t", "2", "-q"},
       {"convert", source, folder, "-t", "2", "-q"},
       {"quantize", folder, gguf, "--type", "Q8_0", "-t", "2", "-q", "--force"},
+      {"quantize",
+       source,
+       gguf,
+       "--type",
+       "Q4_K",
+       "--imatrix",
+       importance,
+       "-t",
+       "2",
+       "-q",
+       "--force"},
   };
   for (const std::vector<std::string>& command : commands) {
     SCOPED_TRACE(fmt::format("{} {}", command[0], command[2]));
@@ -137,6 +166,7 @@ TEST(Quantize, HoldsAFewPiecesOfTheSourceAtATime) {
         fmt::format("peak_bytes_{}", &command - commands.data()), std::to_string(held.peak_bytes)
     );
   }
+  EXPECT_EQ(open_checkpoint(gguf)->at("output.weight").dtype, DType::kQ4K);
 }
 
 }  // namespace

@@ -306,27 +306,80 @@ std::string damaged(const std::string& bytes, int64_t within, RandomNumbers& ran
   return result;
 }
 
+/// Runs a command on damaged input. True when it refused: in words, and without an output. What it
+/// writes otherwise opens.
+bool refuses(
+    const TemporaryDirectory& directory,
+    const std::vector<std::string>& command,
+    const std::string& output
+) {
+  const ProgramResult result = run_octet(command);
+  EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 2) << result.exit_code << result.err;
+  if (result.exit_code == 0) {
+    EXPECT_NO_THROW(open_checkpoint(output));
+  } else {
+    EXPECT_TRUE(result.err.starts_with("octet: ")) << result.err;
+    EXPECT_FALSE(exists(output));
+  }
+  std::filesystem::remove_all(output);
+  EXPECT_EQ(partial_files(directory), 0);
+  return result.exit_code != 0;
+}
+
+struct Damage {
+  std::string file;
+  int64_t within;  // headers and keys: behind them are numbers, which may be any
+  std::vector<std::string> command;
+};
+
+/// Damages each file `rounds` times in a copy of the folder `whole`. How often that was refused.
+int count_refusals(
+    const TemporaryDirectory& directory,
+    const std::string& whole,
+    const std::vector<Damage>& damages,
+    const std::string& output,
+    uint64_t rounds
+) {
+  const std::string folder = directory.file("damaged");
+  int refused = 0;
+  for (uint64_t round = 0; round < rounds * damages.size(); ++round) {
+    const Damage& damage = damages[round % damages.size()];
+    SCOPED_TRACE(damage.file + " round " + std::to_string(round));
+    RandomNumbers random(round + 1);
+    std::filesystem::remove_all(folder);
+    std::filesystem::copy(
+        whole,
+        folder,
+        std::filesystem::copy_options::recursive | std::filesystem::copy_options::create_hard_links
+    );
+    const std::string path = folder + "/" + damage.file;
+    const std::string bytes = damaged(read_text(path), damage.within, random);
+    std::filesystem::remove(path);
+    directory.write("damaged/" + damage.file, bytes);
+    refused += refuses(directory, damage.command, output) ? 1 : 0;
+  }
+  return refused;
+}
+
+constexpr int64_t kAll = 1 << 20;  // within texts
+
 TEST(Convert, DamagedFoldersAndImportanceGiveAnErrorOrAFileThatOpens) {
   const TemporaryDirectory directory;
   const std::string whole = directory.file("whole");
   ASSERT_EQ(run_octet({"convert", kPairDrafter, whole, "--dequantize", "-q"}).exit_code, 0);
   const std::string text = directory.write("text", "A river is water.");
-  const std::string importance = directory.file("importance");
   ASSERT_EQ(
-      run_octet({"imatrix", "-m", kPairTarget, "-f", text, "-o", importance, "-q", "-t", "1"})
+      run_octet({"imatrix", "-m", kPairTarget, "-f", text, "-o", whole + "/importance", "-q"})
           .exit_code,
       0
   );
-  struct Damage {
-    std::string file;
-    int64_t within;  // headers and keys: behind them are numbers, which may be any
-    std::vector<std::string> command;
-  };
   const std::string folder = directory.file("damaged");
   const std::string output = directory.file("out.gguf");
+  const std::vector<std::string> convert = {
+      "convert", folder, output, "--tokenizer", kPairTarget, "-q"};
   const std::vector<Damage> damages = {
-      {"model.safetensors", 3000, {"convert", folder, output, "--tokenizer", kPairTarget, "-q"}},
-      {"config.json", 1 << 20, {"convert", folder, output, "--tokenizer", kPairTarget, "-q"}},
+      {"model.safetensors", 3000, convert},
+      {"config.json", kAll, convert},
       {"importance",
        4000,
        {"quantize",
@@ -337,30 +390,59 @@ TEST(Convert, DamagedFoldersAndImportanceGiveAnErrorOrAFileThatOpens) {
         "--imatrix",
         folder + "/importance",
         "-q"}}};
-  int refused = 0;
-  for (uint64_t seed = 1; seed <= 45; ++seed) {
-    const Damage& damage = damages[seed % damages.size()];
-    SCOPED_TRACE(damage.file + " seed " + std::to_string(seed));
-    RandomNumbers random(seed);
-    std::filesystem::remove_all(folder);
-    std::filesystem::copy(whole, folder);
-    std::filesystem::copy_file(importance, folder + "/importance");
-    const std::string path = folder + "/" + damage.file;
-    const std::string bytes = damaged(read_text(path), damage.within, random);
-    directory.write("damaged/" + damage.file, bytes);
-    const ProgramResult result = run_octet(damage.command);
-    ASSERT_TRUE(result.exit_code == 0 || result.exit_code == 2) << result.err;
-    if (result.exit_code == 2) {
-      ++refused;
-      EXPECT_TRUE(result.err.starts_with("octet: ")) << result.err;
-      EXPECT_FALSE(exists(output));
-    } else {
-      EXPECT_NO_THROW(open_checkpoint(output));
-    }
-    std::filesystem::remove_all(output);
-    EXPECT_EQ(partial_files(directory), 0);
-  }
-  EXPECT_GE(refused, 15);
+  EXPECT_GE(count_refusals(directory, whole, damages, output, 15), 15);
+}
+
+TEST(Convert, DamagedFoldersOfTargetsGiveAnErrorOrAFileThatOpens) {
+  const TemporaryDirectory directory;
+  const std::string whole = directory.file("whole");
+  ASSERT_EQ(
+      run_octet({"convert", kPairTarget, whole, "--dequantize", "--shard-size", "8MB", "-q"})
+          .exit_code,
+      0
+  );
+  const std::string output = directory.file("out.gguf");
+  const std::vector<std::string> convert = {"convert", directory.file("damaged"), output, "-q"};
+  const std::vector<Damage> damages = {
+      {"config.json", kAll, convert},
+      {"generation_config.json", kAll, convert},
+      {"tokenizer.json", 4000, convert},
+      {"model.safetensors.index.json", kAll, convert},
+      {"model-00001-of-00002.safetensors", 3000, convert},
+      {"model-00002-of-00002.safetensors", 3000, convert}};
+  EXPECT_GE(count_refusals(directory, whole, damages, output, 5), 15);
+}
+
+TEST(Convert, DamagedFoldersOfNvfp4GiveAnErrorOrAFileThatOpens) {
+  const TemporaryDirectory directory;
+  const std::string whole = directory.file("whole");
+  ASSERT_EQ(run_octet({"quantize", kPairDrafter, whole, "--type", "NVFP4", "-q"}).exit_code, 0);
+  const std::string output = directory.file("out.gguf");
+  const std::vector<std::string> convert = {"convert", directory.file("damaged"), output, "-q"};
+  const std::vector<Damage> damages = {
+      {"hf_quant_config.json", kAll, convert},
+      {"config.json", kAll, convert},
+      {"model.safetensors", 5000, convert}};
+  EXPECT_GE(count_refusals(directory, whole, damages, output, 10), 10);
+}
+
+TEST(Quantize, DamagedPartsOfASplitFileGiveAnErrorOrAFileThatOpens) {
+  const TemporaryDirectory directory;
+  const std::string whole = directory.file("whole");
+  std::filesystem::create_directory(whole);
+  write_gguf_parts(whole + "/m", *open_checkpoint(kPairDrafter), 3);
+  const std::string output = directory.file("out.gguf");
+  const std::vector<std::string> quantize = {
+      "quantize", directory.file("damaged/m-00001-of-00003.gguf"), output, "--type", "Q4_0", "-q"};
+  const std::vector<Damage> damages = {
+      {"m-00001-of-00003.gguf", 2000, quantize},
+      {"m-00002-of-00003.gguf", 1000, quantize},
+      {"m-00003-of-00003.gguf", 1000, quantize}};
+  EXPECT_GE(count_refusals(directory, whole, damages, output, 10), 15);
+  std::filesystem::copy(whole, directory.file("lacking"));
+  std::filesystem::remove(directory.file("lacking/m-00002-of-00003.gguf"));
+  const std::string first = directory.file("lacking/m-00001-of-00003.gguf");
+  EXPECT_TRUE(refuses(directory, {"quantize", first, output, "--type", "Q4_0", "-q"}, output));
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 #include "octet/quantize/hf_export.h"
 
 #include <algorithm>
-#include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -110,6 +111,10 @@ struct StoredTensor {
   SafetensorsSpec spec;
 
   int element_bits() const { return safetensors_bits(spec.dtype).value(); }
+  int64_t bytes() const {
+    return std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1}, std::multiplies<>()) *
+           element_bits() / 8;
+  }
 };
 
 void add_stored(const NamedTensor& tensor, std::vector<StoredTensor>& stored) {
@@ -167,7 +172,13 @@ std::string shard_name(size_t index, size_t count) {
                     : fmt::format("model-{:05d}-of-{:05d}.safetensors", index + 1, count);
 }
 
-std::string index_text(const std::vector<Shard>& shards, int64_t total_bytes) {
+std::string index_text(const std::vector<Shard>& shards) {
+  int64_t total_bytes = 0;
+  for (const Shard& shard : shards) {
+    for (const StoredTensor& stored : stored_tensors(shard)) {
+      total_bytes += stored.bytes();
+    }
+  }
   JsonWriter json;
   json.begin_object().key("metadata").begin_object().member("total_size", total_bytes);
   json.end_object().key("weight_map").begin_object();
@@ -290,9 +301,7 @@ void write_hf_checkpoint(
   }
   write_sidecars(folder, request.source, request.metadata);
   if (shards.size() > 1) {
-    write_text(
-        folder.file(std::string(kIndexName)), index_text(shards, planned_bytes(request.plan))
-    );
+    write_text(folder.file(std::string(kIndexName)), index_text(shards));
   }
   ShardWriter writer(request, pool, on_progress);
   for (size_t s = 0; s < shards.size(); ++s) {
