@@ -63,8 +63,8 @@ TEST(GatherMetadata, TakesTheDefaultOfSeveralChatTemplates) {
   source.sidecars.emplace("tokenizer_config.json", directory.file("tokenizer_config.json"));
   const auto chat_template = [&](const std::string& value) {
     directory.write("tokenizer_config.json", R"({"chat_template":)" + value + "}");
-    const std::string* found =
-        gather_metadata(source, nullptr).metadata.find_string("tokenizer.chat_template");
+    const PortableMetadata all = gather_metadata(source, nullptr);
+    const std::string* found = all.metadata.find_string("tokenizer.chat_template");
     return found != nullptr ? *found : "none";
   };
   EXPECT_EQ(chat_template(R"("a")"), "a");
