@@ -9,6 +9,7 @@
 
 #include "octet/base/error.h"
 #include "octet/train/options.h"
+#include "octet/train/tensor_memory.h"
 
 namespace octet::train {
 namespace {
@@ -58,5 +59,6 @@ int guarded_main(const std::vector<std::string>& arguments) {
 }  // namespace octet::train
 
 int main(int argc, char** argv) {
+  octet::train::keep_tensor_memory();
   return octet::train::guarded_main(std::vector<std::string>(argv + 1, argv + argc));
 }

@@ -41,6 +41,27 @@ struct RoundedProduct : Function<RoundedProduct> {
 // --- norm
 // -----------------------------------------------------------------------------------------
 
+/// In parts that do not wait for each other.
+template <typename T>
+T dot_product(const T* a, const T* b, int64_t count) {
+  constexpr int64_t kParts = 16;
+  T parts[kParts] = {};
+  int64_t i = 0;
+  for (; i + kParts <= count; i += kParts) {
+    for (int64_t p = 0; p < kParts; ++p) {
+      parts[p] += a[i + p] * b[i + p];
+    }
+  }
+  T sum = 0;
+  for (; i < count; ++i) {
+    sum += a[i] * b[i];
+  }
+  for (const T part : parts) {
+    sum += part;
+  }
+  return sum;
+}
+
 template <typename T>
 void norm_rows(
     const T* x, const T* weight, int64_t rows, int64_t cols, double epsilon, T* out, T* inverse
@@ -48,13 +69,9 @@ void norm_rows(
   at::parallel_for(0, rows, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* row = x + r * cols;
-      T sum = 0;
-      for (int64_t c = 0; c < cols; ++c) {
-        sum += row[c] * row[c];
-      }
-      const T scale = static_cast<T>(
-          1.0 / std::sqrt(static_cast<double>(sum) / static_cast<double>(cols) + epsilon)
-      );
+      const auto mean =
+          static_cast<double>(dot_product(row, row, cols)) / static_cast<double>(cols);
+      const T scale = static_cast<T>(1.0 / std::sqrt(mean + epsilon));
       inverse[r] = scale;
       for (int64_t c = 0; c < cols; ++c) {
         out[r * cols + c] = row[c] * scale * weight[c];
@@ -79,16 +96,14 @@ void norm_rows_gradient(
     for (int64_t r = begin; r < end; ++r) {
       const T* row = x + r * cols;
       const T* g = gradient + r * cols;
-      T dot = 0;
+      T* y = out + r * cols;
       for (int64_t c = 0; c < cols; ++c) {
-        const T y = g[c] * weight[c];
-        out[r * cols + c] = y;
-        dot += row[c] * y;
+        y[c] = g[c] * weight[c];
       }
       const T s = inverse[r];
-      const T pull = s * s * dot / static_cast<T>(cols);
+      const T pull = s * s * dot_product(row, y, cols) / static_cast<T>(cols);
       for (int64_t c = 0; c < cols; ++c) {
-        out[r * cols + c] = s * (out[r * cols + c] - row[c] * pull);
+        y[c] = s * (y[c] - row[c] * pull);
       }
     }
   });
@@ -214,23 +229,43 @@ struct ValueAndSlope {
   T slope;
 };
 
+/// `curve` is what is dear of an activation, from libtorch's vectors; `at` makes value and slope of
+/// it without further functions.
 struct Silu {
+  /// 1 / (1 + exp(-x))
+  static Tensor curve(const Tensor& x) { return at::sigmoid(x); }
   template <typename T>
-  static ValueAndSlope<T> at(T x) {
-    const T sigmoid = T{1} / (T{1} + std::exp(-x));
+  static ValueAndSlope<T> at(T x, T sigmoid) {
     return {x * sigmoid, sigmoid * (T{1} + x * (T{1} - sigmoid))};
   }
 };
 
 /// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
 struct GeluTanh {
+  static constexpr double kRoot = 0.79788456080286535588;
+  static constexpr double kCubic = 0.044715;
+
+  /// The hyperbolic tangent.
+  static Tensor curve(const Tensor& x) {
+    Tensor inner = at::empty_like(x);
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "gelu_inner", [&] {
+      const auto* from = x.data_ptr<scalar_t>();
+      auto* to = inner.data_ptr<scalar_t>();
+      at::parallel_for(0, x.numel(), kValueGrain, [&](int64_t begin, int64_t end) {
+        constexpr auto kRootT = static_cast<scalar_t>(kRoot);
+        constexpr auto kCubicT = static_cast<scalar_t>(kCubic);
+        for (int64_t i = begin; i < end; ++i) {
+          to[i] = kRootT * (from[i] + kCubicT * from[i] * from[i] * from[i]);
+        }
+      });
+    });
+    return inner.tanh_();
+  }
   template <typename T>
-  static ValueAndSlope<T> at(T x) {
-    constexpr T kRoot = static_cast<T>(0.79788456080286535588);
-    constexpr T kCubic = static_cast<T>(0.044715);
-    const T inner = kRoot * (x + kCubic * x * x * x);
-    const T tanh = std::tanh(inner);
-    const T inner_slope = kRoot * (T{1} + T{3} * kCubic * x * x);
+  static ValueAndSlope<T> at(T x, T tanh) {
+    constexpr T kRootT = static_cast<T>(kRoot);
+    constexpr T kCubicT = static_cast<T>(kCubic);
+    const T inner_slope = kRootT * (T{1} + T{3} * kCubicT * x * x);
     return {
         T{0.5} * x * (T{1} + tanh),
         T{0.5} * (T{1} + tanh) + T{0.5} * x * (T{1} - tanh * tanh) * inner_slope};
@@ -242,18 +277,20 @@ struct Gate : Function<Gate<Activation>> {
   static Tensor forward(AutogradContext* context, const Tensor& gate_in, const Tensor& up_in) {
     const Tensor gate = gate_in.contiguous();
     const Tensor up = up_in.contiguous();
+    const Tensor curve = Activation::curve(gate);
     Tensor out = at::empty_like(gate);
     AT_DISPATCH_FLOATING_TYPES(gate.scalar_type(), "gate", [&] {
       const auto* g = gate.data_ptr<scalar_t>();
+      const auto* c = curve.data_ptr<scalar_t>();
       const auto* u = up.data_ptr<scalar_t>();
       auto* o = out.data_ptr<scalar_t>();
       at::parallel_for(0, gate.numel(), kValueGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          o[i] = Activation::at(g[i]).value * u[i];
+          o[i] = Activation::at(g[i], c[i]).value * u[i];
         }
       });
     });
-    context->save_for_backward({gate, up});
+    context->save_for_backward({gate, up, curve});
     return out;
   }
   static Gradients backward(AutogradContext* context, const Gradients& gradients) {
@@ -264,12 +301,13 @@ struct Gate : Function<Gate<Activation>> {
     AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "gate_gradient", [&] {
       const auto* g = saved[0].data_ptr<scalar_t>();
       const auto* u = saved[1].data_ptr<scalar_t>();
+      const auto* c = saved[2].data_ptr<scalar_t>();
       const auto* d = gradient.data_ptr<scalar_t>();
       auto* to_gate = of_gate.data_ptr<scalar_t>();
       auto* to_up = of_up.data_ptr<scalar_t>();
       at::parallel_for(0, gradient.numel(), kValueGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          const auto [value, slope] = Activation::at(g[i]);
+          const auto [value, slope] = Activation::at(g[i], c[i]);
           to_gate[i] = d[i] * u[i] * slope;
           to_up[i] = d[i] * value;
         }
