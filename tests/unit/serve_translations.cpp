@@ -178,7 +178,8 @@ TEST(ServeTranslations, StrictLooksIntoItemsBlocksAndTools) {
       {"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": "c1", "is_error": true,
          "content": [{"type": "text", "text": "done"}]}]}],
-    "tools": [{"name": "f", "description": "d", "input_schema": {"type": "object", "properties": {}}}]})");
+    "tools": [{"name": "f", "description": "d", "input_schema": {"type": "object", "properties": {}}}]})"
+  );
   const auto by_messages = [&](const char* where, bool strict) {
     return refused_member(messages, where, strict, [](const Json& body) {
       read_messages_request(body, served_model());
