@@ -85,6 +85,18 @@ TEST(Eval, TellsOneRunInFourForms) {
   EXPECT_THAT(page, testing::Not(HasSubstr("<script")));
 }
 
+TEST(Eval, WritesNothingInPlaceOfWhatItReads) {
+  const TemporaryDirectory directory;
+  const std::string suite = directory.write("suite.jsonl", kSuite);
+  for (const char* flag : {"--json-file", "--csv", "--html"}) {
+    const ProgramResult result = run_octet(eval_command(suite, {flag, suite}));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr("suite.jsonl"));
+    EXPECT_EQ(read_text(suite), kSuite);
+    EXPECT_EQ(run_octet(eval_command(suite, {flag, directory.file("no/where")})).exit_code, 2);
+  }
+}
+
 TEST(Eval, ComparesOnlyWhatIsComparable) {
   const TemporaryDirectory directory;
   const std::string suite = directory.write("suite.jsonl", kSuite);

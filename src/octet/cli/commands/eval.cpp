@@ -15,6 +15,8 @@
 #include "octet/cli/reply.h"
 #include "octet/cli/terminal.h"
 #include "octet/formats/atomic_file.h"
+#include "octet/formats/checkpoint_files.h"
+#include "octet/quantize/output_place.h"
 
 namespace octet::cli {
 namespace {
@@ -85,6 +87,17 @@ std::vector<std::pair<std::string, std::string>> settings_of(
       {"concurrency", fmt::format("{}", request.concurrency)}};
 }
 
+/// Refuses results in place of what is read, or where none can be, before the models run.
+void prepare_files(const EvalArguments& arguments, const Pair& pair) {
+  const std::vector<std::string> inputs =
+      all_inputs({pair.target_checkpoint, pair.draft_checkpoint}, arguments.prompt_files);
+  for (const std::string& path : {arguments.json_file, arguments.csv_file, arguments.html_file}) {
+    if (!path.empty()) {
+      prepare_output(inputs, path, 0, ExistingOutput::kReplace);
+    }
+  }
+}
+
 void write_file(const std::string& path, FunctionRef<std::string()> text) {
   if (!path.empty()) {
     const std::string content = text();
@@ -112,6 +125,7 @@ int eval(const EvalArguments& arguments) {
   PairNeeds needs;
   needs.texts = arguments.concurrency;
   Pair pair = load_pair(arguments.pair, std::move(needs));
+  prepare_files(arguments, pair);
   EvalRequest request;
   request.prompts = suite.prompts;
   request.sampling = resolve_sampling(arguments.sampling, *pair.target_checkpoint);
