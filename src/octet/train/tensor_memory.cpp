@@ -1,6 +1,5 @@
 #include "octet/train/tensor_memory.h"
 
-#include <c10/core/CPUAllocator.h>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -116,7 +115,7 @@ class KeptMemory : public at::Allocator {
 void keep_tensor_memory() {
   static KeptMemory memory;
   constexpr uint8_t kAboveTheDefault = 1;
-  c10::SetCPUAllocator(&memory, kAboveTheDefault);
+  c10::SetAllocator(at::DeviceType::CPU, &memory, kAboveTheDefault);
 }
 
 }  // namespace octet::train
