@@ -70,6 +70,7 @@ void append_drafting(std::string& out, const Statistics& statistics, const Summa
       acceptance.drafted
   );
   std::vector<std::string> shares;
+  shares.reserve(static_cast<size_t>(acceptance.rows()));
   for (int row = 0; row < acceptance.rows(); ++row) {
     shares.push_back(fmt::format("{:.2f}", acceptance.joint(row)));
   }
