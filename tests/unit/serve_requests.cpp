@@ -588,6 +588,9 @@ TEST(ServeRequests, BodiesThatAreNone) {
   }
   EXPECT_THROW(parse_body(deep), ApiError);
   EXPECT_THROW(parse_body("{\"a\":[1,2,3,4]}", {.max_depth = 8, .max_values = 3}), ApiError);
+  const std::string two = R"({"a":{"b":1,"c":2},"d":[{"e":1,"f":2},{"g":3}]})";
+  EXPECT_EQ(parse_body(two, {.max_members = 2})["a"]["c"], 2);
+  EXPECT_THROW(parse_body(two, {.max_members = 1}), ApiError);
 }
 
 TEST(ServeRequests, MarksTheEndOfTheSystemTurn) {

@@ -14,6 +14,8 @@
 namespace octet {
 namespace {
 
+constexpr int64_t kMostArgumentMembers = 4096;
+
 using Json = nlohmann::ordered_json;
 using jinja::Entry;
 using jinja::Origin;
@@ -88,7 +90,17 @@ Value arguments_value(const Json& function, size_t message, size_t call) {
     throw invalid(message, place + " must be JSON text");
   }
   const auto& text = arguments->get_ref<const std::string&>();
-  const Json parsed = text.empty() ? Json::object() : Json::parse(text, nullptr, false);
+  int64_t members = 0;  // each is compared with those before it in its object
+  const auto watch = [&](int /*depth*/, Json::parse_event_t event, Json& /*value*/) {
+    members += event == Json::parse_event_t::key ? 1 : 0;
+    if (members > kMostArgumentMembers) {
+      throw invalid(
+          message, fmt::format("{} has more than {} members", place, kMostArgumentMembers)
+      );
+    }
+    return true;
+  };
+  const Json parsed = text.empty() ? Json::object() : Json::parse(text, watch, false);
   if (!parsed.is_object()) {
     throw invalid(message, place + " must be the text of a JSON object");
   }

@@ -78,6 +78,7 @@ std::span<const std::string_view> refused_fields() {
 
 Json parse_body(const std::string& body, const JsonLimits& limits) {
   int64_t values = 0;
+  std::vector<int64_t> members;  // of the objects that are open
   const auto watch = [&](int depth, Json::parse_event_t event, Json& /*value*/) {
     if (depth > limits.max_depth) {
       throw ApiError("", fmt::format("the body nests deeper than {} levels", limits.max_depth));
@@ -85,6 +86,15 @@ Json parse_body(const std::string& body, const JsonLimits& limits) {
     values += event == Json::parse_event_t::value ? 1 : 0;
     if (values > limits.max_values) {
       throw ApiError("", fmt::format("the body holds more than {} values", limits.max_values));
+    }
+    if (event == Json::parse_event_t::object_start) {
+      members.push_back(0);
+    } else if (event == Json::parse_event_t::object_end) {
+      members.pop_back();
+    } else if (event == Json::parse_event_t::key && ++members.back() > limits.max_members) {
+      throw ApiError(
+          "", fmt::format("an object of the body has more than {} members", limits.max_members)
+      );
     }
     return true;
   };

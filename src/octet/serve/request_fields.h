@@ -21,6 +21,8 @@ using Json = nlohmann::ordered_json;
 struct JsonLimits {
   int max_depth = 64;
   int64_t max_values = 1'000'000;
+  /// Of one object: each is compared with those before it.
+  int64_t max_members = 4096;
 };
 
 /// Throws ApiError for text that is no JSON object within the limits.
