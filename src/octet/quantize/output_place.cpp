@@ -104,7 +104,7 @@ void refuse_to_remove(const fs::path& output, OutputKind kind) {
 
 /// Swaps two names at once, so that one of the two contents has each at any time. False where the
 /// file system cannot.
-bool exchange(const std::string& a, const std::string& b) {
+bool exchange_paths(const std::string& a, const std::string& b) {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 }
 
@@ -194,7 +194,7 @@ void AtomicFolder::finish() {
   sync_folder(temporary_.path());
   std::error_code failed;
   const bool replaces = fs::exists(path_);
-  const bool exchanged = replaces && exchange(temporary_.path(), path_);
+  const bool exchanged = replaces && exchange_paths(temporary_.path(), path_);
   if (!replaces) {
     fs::rename(temporary_.path(), path_, failed);
   } else if (!exchanged) {
