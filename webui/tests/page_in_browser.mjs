@@ -165,20 +165,14 @@ try {
   assert.equal(await page.locator(".drafted").count(), 0, "no drafts where drafting is off");
   assert.match(await speech.innerText(), /Helsinki/, "the same answer without drafts");
 
-  // Thoughts are shown while they come, folded once speech begins, and can be ended.
+  // Thoughts are folded once speech begins.
   await page.check(".check:has-text('Thinking') input");
   await page.selectOption("select", "dark");
   await page.click("text=New talk");
-  await page.evaluate(() => {
-    window.thoughts = { open: false, longest: 0 };
-    new MutationObserver(() => {
-      const thought = document.querySelector(".thinking");
-      window.thoughts.open ||= thought?.open === true && thought.checkVisibility();
-    }).observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });
-  });
   await say(page, "What is 12 plus 30?");
   await ended(page);
-  assert.ok(await page.evaluate(() => window.thoughts.open), "the thought was open while it came");
+  const thought_is_open = () => page.locator(".thinking").first().evaluate((thought) => thought.open);
+  assert.equal(await thought_is_open(), false, "the thought was folded");
   assert.ok((await page.locator(".thinking > div").first().textContent()).length > 5, "the thought can be read");
   assert.match(await page.locator(".thinking summary").first().innerText(), /Thought/);
   assert.ok((await speech.innerText()).length > 0, "speech follows it");
@@ -222,7 +216,7 @@ try {
     await stopped(stop);
     assert.ok((await speech.innerText()).length > 20, "what was said stays");
   }
-  // What ends a thought is made unlikely, so that only the button ends it.
+  // Thoughts are shown while they come and can be ended: what ends one is made unlikely, so that only the button does.
   const ends = ["<channel|>", "<|tool_call>", "<|tool_response>", "<turn|>", "<|turn>"];
   const ids = await Promise.all(
     ends.map(async (content) => (await (await fetch(`${address}/tokenize`, { method: "POST", body: JSON.stringify({ content }) })).json()).tokens[0]),
@@ -233,10 +227,14 @@ try {
   await say(page, "What is 12 plus 30?");
   await page.waitForSelector('button:text-is("End thinking")');
   assert.equal(await speech.innerText(), "", "it only thinks");
+  await page.waitForFunction(() => document.querySelector(".thinking > div")?.textContent.length > 20);
+  assert.ok(await thought_is_open(), "the thought is open while it comes");
+  assert.ok(await page.locator(".thinking > div").first().isVisible(), "and can be seen");
   await picture(page, "thinking");
   await press(page, "End thinking");
   await page.waitForFunction(() => document.querySelector(".assistant .speech")?.textContent.length > 5);
   assert.equal(await page.locator('button:text-is("End thinking")').count(), 0, "it has ended");
+  assert.equal(await thought_is_open(), false, "and is folded");
   await press(page, "Stop");
   await stopped("Stop after a thought");
   await page.unroute("**/v1/chat/completions");
