@@ -113,6 +113,14 @@ TEST(Eval, ComparesOnlyWhatIsComparable) {
   const ProgramResult other = run_octet({"eval", "diff", first, longer});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("prompts is 2"));
+  const std::string gemma = directory.file("d.json");
+  ASSERT_EQ(
+      run_octet(eval_command(suite, {"--chat-template", "gemma4", "--json-file", gemma})).exit_code,
+      0
+  );
+  const ProgramResult templates = run_octet({"eval", "diff", first, gemma});
+  EXPECT_EQ(templates.exit_code, 2);
+  EXPECT_THAT(templates.err, HasSubstr("chat template is digest "));
   const ProgramResult none = run_octet({"eval", "diff", first, suite});
   EXPECT_EQ(none.exit_code, 2);
 }

@@ -14,10 +14,12 @@
 
 #include "octet/formats/json_value.h"
 #include "support/run_program.h"
+#include "support/shipped_tokenizer.h"
 
 namespace octet::test {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 const std::string kSuite =
@@ -50,6 +52,33 @@ std::vector<std::string> command_for(
   );
   command.insert(command.end(), more.begin(), more.end());
   return command;
+}
+
+/// The first conversation's prompt as text, written with the flags `more`.
+std::string first_prompt(const std::vector<std::string>& more) {
+  const TemporaryDirectory directory;
+  const std::string prompts = directory.write("prompts.jsonl", kSuite);
+  std::vector<std::string> command = command_for(directory, prompts, {"--limit", "1"});
+  command.insert(command.end(), more.begin(), more.end());
+  const ProgramResult made = run_octet(command);
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  const std::string lines = read_text(directory.file("data.jsonl"));
+  const JsonValue line = parse_json(bytes_of(lines.substr(0, lines.find('\n'))));
+  std::vector<TokenId> prompt;
+  for (const JsonValue& token : *line.find_array("tokens")) {
+    prompt.push_back(static_cast<TokenId>(*token.integer()));
+  }
+  prompt.resize(static_cast<size_t>(line.find_integer("prompt_tokens").value()));
+  return shipped_tokenizer()->decode(prompt);
+}
+
+TEST(GenerateData, AsksByTheChosenTemplate) {
+  const TemporaryDirectory directory;
+  const std::string own = directory.write("own.jinja", "{{ messages[0].content }}, robot:");
+  EXPECT_THAT(first_prompt({}), HasSubstr("<|turn>user\nWhat is the capital of Finland?"));
+  EXPECT_THAT(
+      first_prompt({"--chat-template", own}), EndsWith("What is the capital of Finland?, robot:")
+  );
 }
 
 TEST(GenerateData, WritesWhatReplayReads) {

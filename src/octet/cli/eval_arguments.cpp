@@ -87,6 +87,7 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
          "--skip-bad-lines", eval.skip_bad_lines, "report lines that are no prompts and go on"
   )
       ->group(kGroupPrompt);
+  add_chat_template(app, eval.chat_template, kGroupPrompt);
   app.add_option("--turns", eval.max_turns, "most turns of a conversation; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N")

@@ -81,6 +81,7 @@ void add_generate_data(CLI::App& app, GenerateDataArguments& data) {
          "report lines that are no prompts and prompts that do not fit the context, and go on"
   )
       ->group(kGroupPrompt);
+  add_chat_template(app, data.chat_template, kGroupPrompt);
   app.add_option("--turns", data.max_turns, "most turns of a conversation; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N")

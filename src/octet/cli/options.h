@@ -133,6 +133,7 @@ struct GenerateDataArguments {
   std::vector<std::string> prompt_files;
   int64_t limit = 0;  // prompts of each file; 0: all
   bool skip_bad_lines = false;
+  std::string chat_template;  // built-in name or file; empty: the model's
   double thinking_share = 1.0;
   int64_t max_tokens = 512;  // of a reply
   int64_t max_turns = 0;     // 0: all
@@ -183,6 +184,7 @@ struct EvalArguments {
   std::vector<std::string> prompt_files;
   int64_t limit = 0;  // prompts of each file; 0: all
   bool skip_bad_lines = false;
+  std::string chat_template;  // built-in name or file; empty: the model's
   std::vector<std::string> arms = {"0", "max", "adaptive"};  // draft lengths
   int64_t max_tokens = 128;                                  // of a reply
   int64_t max_turns = 0;                                     // 0: all

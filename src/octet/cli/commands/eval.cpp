@@ -14,6 +14,7 @@
 #include "octet/cli/pair.h"
 #include "octet/cli/reply.h"
 #include "octet/cli/terminal.h"
+#include "octet/evaluate/digest.h"
 #include "octet/formats/atomic_file.h"
 #include "octet/formats/checkpoint_files.h"
 #include "octet/quantize/output_place.h"
@@ -74,11 +75,14 @@ std::vector<std::pair<std::string, std::string>> facts_of(
 }
 
 std::vector<std::pair<std::string, std::string>> settings_of(
-    const EvalArguments& arguments, const EvalRequest& request
+    const EvalArguments& arguments, const EvalRequest& request, const ChatTemplate& chat_template
 ) {
+  Digest template_digest;
+  template_digest.add_text(chat_template.source());
   return {
       {"prompts",
        fmt::format("{} (digest {:016x})", request.prompts.size(), suite_digest(request.prompts))},
+      {"chat template", fmt::format("digest {:016x}", template_digest.value())},
       {"sampling", describe_sampling(request.sampling)},
       {"thinking", request.thinking ? "on" : "off"},
       {"most tokens",
@@ -126,6 +130,8 @@ int eval(const EvalArguments& arguments) {
   needs.texts = arguments.concurrency;
   Pair pair = load_pair(arguments.pair, std::move(needs));
   prepare_files(arguments, pair);
+  const ChatTemplate chat_template =
+      load_chat_template(*pair.target_checkpoint, arguments.chat_template);
   EvalRequest request;
   request.prompts = suite.prompts;
   request.sampling = resolve_sampling(arguments.sampling, *pair.target_checkpoint);
@@ -136,9 +142,8 @@ int eval(const EvalArguments& arguments) {
   request.ignore_end = arguments.ignore_end;
   request.arms = arms_of(arguments, pair);
   report.facts = facts_of(arguments.pair, pair);
-  report.settings = settings_of(arguments, request);
+  report.settings = settings_of(arguments, request, chat_template);
 
-  const ChatTemplate chat_template = load_chat_template(*pair.target_checkpoint);
   Progress progress(!arguments.json);
   {
     Engine engine(

@@ -150,7 +150,8 @@ int generate_data(const GenerateDataArguments& arguments) {
     request.taps = taps_of(arguments, pair);
   }
 
-  const ChatTemplate chat_template = load_chat_template(*pair.target_checkpoint);
+  const ChatTemplate chat_template =
+      load_chat_template(*pair.target_checkpoint, arguments.chat_template);
   Progress progress(!arguments.quiet);
   Engine engine(
       *pair.target, *pair.drafter, pair.tokenizer, pair.engine_options(arguments.concurrency)
