@@ -70,7 +70,8 @@ class Simulation {
   Simulation(const Machine& machine, double noise, uint64_t seed)
       : machine_(machine), scatter_(1.0, noise), random_(seed), policy_(costs_, kDrafts) {}
 
-  void step(const Text& text) {
+  /// `room`: no block is longer.
+  void step(const Text& text, int room = kDrafts) {
     std::vector<float> confidence;
     std::vector<double> chances;
     for (int k = 0; k < kDrafts; ++k) {
@@ -82,9 +83,10 @@ class Simulation {
         confidence.push_back(static_cast<float>(chances.back()));
       }
     }
-    const int asked = policy_.next_drafts();
-    ASSERT_GE(asked, 0);
-    ASSERT_LE(asked, kDrafts);
+    const int wanted = policy_.next_drafts();
+    ASSERT_GE(wanted, 0);
+    ASSERT_LE(wanted, kDrafts);
+    const int asked = std::min(wanted, room);
     // The text is its positions; a wrong draft is none of them.
     std::uniform_real_distribution<double> uniform(0.0, 1.0);
     const auto next = static_cast<TokenId>(outcome.tokens);
@@ -252,6 +254,38 @@ TEST(BlockPolicy, LooksVerifyNothing) {
     }
     EXPECT_LE(simulation.outcome.verified_in_vain, 5) << "plain " << machine.plain_ms;
   }
+}
+
+// Replies of a few tokens: the limit cuts every block, so that what a full one costs stays unknown.
+TEST(BlockPolicy, ShortRepliesCostNoMoreThanPlainOnes) {
+  constexpr int kTokens = 7;  // the prompt's pass gives another
+  for (const Machine& machine : machines()) {
+    Simulation simulation(machine, 0.05, 23);
+    for (int reply = 0; reply < 600; ++reply) {
+      const int64_t end = simulation.outcome.tokens + kTokens;
+      while (simulation.outcome.tokens < end) {
+        simulation.step(
+            {.first = 0.0, .slope = 0.0}, static_cast<int>(end - simulation.outcome.tokens - 1)
+        );
+      }
+    }
+    EXPECT_LE(simulation.outcome.ms_per_token(), 1.02 * machine.plain_ms)
+        << "plain " << machine.plain_ms;
+  }
+}
+
+// And where they are predictable, they gain what is to be had.
+TEST(BlockPolicy, ShortRepliesAreDraftedWhereThatPays) {
+  Simulation simulation({}, 0.05, 29);
+  double best = 0.0;
+  for (int reply = 0; reply < 600; ++reply) {
+    simulation.step({.first = 0.95, .slope = 0.0}, 4);
+  }
+  for (int m = 0; m <= 4; ++m) {
+    const double ms = fixed_ms_per_token({}, {.first = 0.95, .slope = 0.0}, m);
+    best = m == 0 ? ms : std::min(best, ms);
+  }
+  EXPECT_LE(simulation.outcome.ms_per_token(), 1.03 * best);
 }
 
 TEST(BlockPolicy, ReturnsToDraftingWhenTheTextBecomesPredictable) {

@@ -60,6 +60,8 @@ constexpr int64_t kFreshPasses = 24;
 constexpr int64_t kRefreshPasses = 150;
 // So many observations of a cost make it one to judge by.
 constexpr int kSureCount = 2;
+// So many blocks in a row that are cut show that full ones do not come, where replies are short.
+constexpr int kShortBlocks = 8;
 // Observations from before so many passes are of another time.
 constexpr int64_t kStalePasses = 200;
 
@@ -190,23 +192,30 @@ void BlockPolicy::learn(int row, std::span<const int> classes, bool right) {
   }
 }
 
+/// The longest block whose cost can be learnt.
+int BlockPolicy::longest_block() const {
+  return short_blocks_ < kShortBlocks ? max_drafts_ : longest_short_;
+}
+
 /// The cost curve is learnt from use. The length to try next before anything can be judged; -1 when
 /// enough is known.
 int BlockPolicy::unknown_cost() const {
-  if (!costs_.knows_draft() || !costs_.sure_of_forward(max_drafts_ + 1)) {
-    return max_drafts_;
+  const int longest = longest_block();
+  if (longest > 0 && (!costs_.knows_draft() || !costs_.sure_of_forward(longest + 1))) {
+    return longest;
   }
   return costs_.sure_of_forward(1) ? -1 : 0;
 }
 
 /// The length to try for the sake of its cost where drafting pays; -1: none.
 int BlockPolicy::cost_to_refresh() const {
-  const int middle = max_drafts_ / 2;
+  const int longest = longest_block();
+  const int middle = longest / 2;
   if (middle >= 1 &&
       (!costs_.sure_of_forward(middle + 1) || costs_.forward_age(middle + 1) > kRefreshPasses)) {
     return middle;
   }
-  return costs_.forward_age(max_drafts_ + 1) > kRefreshPasses ? max_drafts_ : -1;
+  return longest >= 1 && costs_.forward_age(longest + 1) > kRefreshPasses ? longest : -1;
 }
 
 /// A step that drafts and passes `rows` rows through the target.
@@ -337,6 +346,9 @@ int BlockPolicy::keep(std::span<const TokenId> drafts, std::span<const float> co
   const auto drafted = static_cast<int>(std::ssize(drafts));
   OCTET_CHECK(drafted <= kMaxDrafts);
   OCTET_CHECK(confidence.empty() || std::ssize(confidence) >= drafted);
+  const bool cut = drafted < max_drafts_;
+  short_blocks_ = cut ? short_blocks_ + 1 : 0;
+  longest_short_ = cut ? std::max(longest_short_, drafted) : 0;
   std::vector<int> classes;
   for (int row = 0; row < drafted && !confidence.empty(); ++row) {
     classes.push_back(confidence_class(confidence[static_cast<size_t>(row)]));
@@ -350,8 +362,8 @@ int BlockPolicy::keep(std::span<const TokenId> drafts, std::span<const float> co
         0};
     return 0;
   }
-  if (forced_ >= 0) {
-    kept = std::min(forced_, drafted);
+  if (forced_ >= 0 && forced_ <= drafted) {  // a shorter block would not tell what is asked
+    kept = forced_;
   }
   classes_ = std::move(classes);
   if (kept == 0) {

@@ -111,6 +111,7 @@ class BlockPolicy {
 
   double probability(int row, std::span<const float> confidence) const;
   void learn(int row, std::span<const int> classes, bool right);
+  int longest_block() const;
   int unknown_cost() const;
   int cost_to_refresh() const;
   int best_length(int drafted, std::span<const float> confidence) const;
@@ -150,6 +151,8 @@ class BlockPolicy {
   double plain_ms_given_up_ = 0.0;  // a plain step's cost when drafting was given up
   int suspicion_ = 0;               // so many plain steps are still to be taken soon
   int forced_ = -1;                 // length to verify next for the sake of its cost; -1: as pays
+  int short_blocks_ = 0;   // in a row that the end of the text or its limit kept below max_drafts_
+  int longest_short_ = 0;  // of them
 };
 
 }  // namespace octet
