@@ -1,10 +1,20 @@
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <ctime>
+#include <string>
+#include <sys/resource.h>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "octet/base/error.h"
+#include "octet/base/shared_work.h"
 #include "octet/base/thread_pool.h"
+#include "support/error_message.h"
 
 namespace octet {
 namespace {
@@ -79,6 +89,73 @@ TEST(ThreadPool, AnUnusedPoolStops) {
 
 TEST(ThreadPool, UsesAtLeastOneCpu) {
   EXPECT_GE(ThreadPool::usable_cpus(), 1);
+}
+
+/// For a process of its own: the system starts a few threads more, and no others. Ends with 0 when
+/// the pool says so.
+[[noreturn]] void ask_for_too_many_threads() {
+  if (geteuid() == 0) {  // who has no limits
+    constexpr uid_t kNobody = 65534;
+    if (setresuid(kNobody, kNobody, kNobody) != 0) {
+      _exit(2);
+    }
+  }
+  const rlimit limit = {4, 4};
+  if (setrlimit(RLIMIT_NPROC, &limit) != 0) {
+    _exit(3);
+  }
+  const std::string message = test::error_message([] { ThreadPool pool(64); });
+  const bool told = message.find("of 64 threads") != std::string::npos &&
+                    message.find("ask for fewer (-t)") != std::string::npos;
+  _exit(told ? 0 : 1);
+}
+
+TEST(ThreadPool, SaysSoWhereTheSystemStartsFewerThreads) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(ask_for_too_many_threads(), testing::ExitedWithCode(0), "");
+}
+
+double cpu_ms_of_this_thread() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
+}
+
+TEST(SharedWork, EachPieceIsDoneOnceAndVisibleAfterWaiting) {
+  ThreadPool pool(4);
+  for (const uint32_t pieces : {0U, 1U, 3U, 100U}) {
+    std::vector<int> done(pieces, 0);  // plain memory, for TSan
+    SharedWork work(pieces);
+    pool.run([&](int) {
+      work.work([&](uint32_t piece) { ++done[piece]; });
+      work.wait(pool.spins());
+      EXPECT_EQ(done, std::vector<int>(pieces, 1));
+    });
+  }
+}
+
+// On a busy machine the thread that is waited for may need this very CPU.
+TEST(SharedWork, WhoWaitsLongSleeps) {
+  constexpr std::chrono::milliseconds kLong(200);
+  ThreadPool pool(2);
+  SharedWork work(2);
+  std::atomic<int> begun = 0;
+  std::array<double, 2> waited_cpu_ms = {};
+  pool.run([&](int thread) {
+    work.work([&](uint32_t piece) {
+      ++begun;
+      while (begun < 2) {  // one piece each
+        std::this_thread::yield();
+      }
+      if (piece == 0) {
+        std::this_thread::sleep_for(kLong);
+      }
+    });
+    const double before = cpu_ms_of_this_thread();
+    work.wait(true);
+    waited_cpu_ms[static_cast<size_t>(thread)] = cpu_ms_of_this_thread() - before;
+  });
+  EXPECT_LT(waited_cpu_ms[0] + waited_cpu_ms[1], 0.25 * static_cast<double>(kLong.count()));
 }
 
 }  // namespace

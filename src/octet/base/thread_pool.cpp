@@ -2,54 +2,18 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
+#include <system_error>
 #include <thread>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include <fmt/format.h>
 
 #include "octet/base/check.h"
 #include "octet/base/cpu_quota.h"
+#include "octet/base/error.h"
+#include "octet/base/spin_wait.h"
 
 namespace octet {
-namespace {
-
-// Regions of one forward pass follow each other within tens of microseconds; waking a parked thread
-// costs about as much. Longer gaps (sampling, waiting for a request) are not worth a burning core.
-constexpr std::chrono::microseconds kSpinTime{60};
-constexpr int kPausesPerClockRead = 16;
-
-void pause_cpu() {
-#if defined(__x86_64__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-/// Waits until `word` differs from `old`: spins for a bounded time (if at all), then sleeps in the
-/// kernel.
-uint32_t wait_for_change(const std::atomic<uint32_t>& word, uint32_t old, bool spin) {
-  uint32_t now = word.load(std::memory_order_acquire);
-  if (spin && now == old) {
-    const auto deadline = std::chrono::steady_clock::now() + kSpinTime;
-    do {
-      for (int i = 0; i < kPausesPerClockRead && now == old; ++i) {
-        pause_cpu();
-        now = word.load(std::memory_order_acquire);
-      }
-    } while (now == old && std::chrono::steady_clock::now() < deadline);
-  }
-  while (now == old) {
-    word.wait(old, std::memory_order_acquire);
-    now = word.load(std::memory_order_acquire);
-  }
-  return now;
-}
-
-}  // namespace
 
 struct ThreadPool::State {
   // Separate cache lines: workers poll `generation` while others count down `pending`.
@@ -66,6 +30,13 @@ struct ThreadPool::State {
     pending.store(static_cast<uint32_t>(workers.size()), std::memory_order_relaxed);
     generation.fetch_add(1, std::memory_order_release);
     generation.notify_all();
+  }
+
+  void stop() {
+    start_region(nullptr);
+    for (std::thread& worker : workers) {
+      worker.join();
+    }
   }
 
   void work(int thread) {
@@ -88,20 +59,35 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   // More threads than CPUs: whoever spins keeps the CPU from the thread that it waits for.
   state_->spin = threads <= usable_cpus();
   state_->workers.reserve(static_cast<size_t>(threads) - 1);
-  for (int thread = 1; thread < threads; ++thread) {
-    state_->workers.emplace_back([state = state_.get(), thread] { state->work(thread); });
+  try {
+    for (int thread = 1; thread < threads; ++thread) {
+      state_->workers.emplace_back([state = state_.get(), thread] { state->work(thread); });
+    }
+  } catch (const std::system_error& refused) {
+    const int started = this->threads();
+    state_->stop();
+    throw Error(
+        ErrorKind::kResourceExhausted,
+        fmt::format(
+            "the system allows this process {} of {} threads ({}); ask for fewer (-t)",
+            started,
+            threads,
+            refused.code().message()
+        )
+    );
   }
 }
 
 ThreadPool::~ThreadPool() {
-  state_->start_region(nullptr);
-  for (std::thread& worker : state_->workers) {
-    worker.join();
-  }
+  state_->stop();
 }
 
 int ThreadPool::threads() const {
   return static_cast<int>(state_->workers.size()) + 1;
+}
+
+bool ThreadPool::spins() const {
+  return state_->spin;
 }
 
 void ThreadPool::run(FunctionRef<void(int thread)> body) {

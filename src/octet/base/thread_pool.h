@@ -13,13 +13,16 @@ namespace octet {
 
 class ThreadPool {
  public:
-  /// `threads` >= 1, the caller included.
+  /// `threads` >= 1, the caller included. Throws Error(kResourceExhausted) where the system starts
+  /// fewer.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const;
+  /// Whether waiting for another thread may spin: each has a CPU of its own.
+  bool spins() const;
 
   /// Runs body(thread) once on every thread, returns when all are done. The body must not throw.
   void run(FunctionRef<void(int thread)> body);

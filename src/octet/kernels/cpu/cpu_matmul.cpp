@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include "octet/base/check.h"
 #include "octet/base/error.h"
+#include "octet/base/shared_work.h"
 #include "octet/kernels/cpu/matmul/activation_layout.h"
 #include "octet/kernels/cpu/matmul/tile_layout.h"
 #include "octet/kernels/cpu/matmul/weight_memory.h"
@@ -42,40 +41,6 @@ struct PackedWeight final : Weight {
   ActivationKind activations = ActivationKind::kF32;
   float input_scale = 1.0F;  // kE2M1Per16
   MultiplyTile multiply = nullptr;
-};
-
-/// Pieces of work of one parallel region, taken one at a time, so that a thread that starts late or
-/// is held up leaves more to the others instead of making them wait.
-class Pieces {
- public:
-  explicit Pieces(int64_t count) : count_(count) {}
-
-  template <typename Body>
-  void work(Body body) {
-    for (;;) {
-      const int64_t piece = next_.fetch_add(1, std::memory_order_relaxed);
-      if (piece >= count_) {
-        return;
-      }
-      body(piece);
-      done_.fetch_add(1, std::memory_order_acq_rel);
-    }
-  }
-
-  /// Returns when the pieces that other threads are at are done too.
-  void wait() const {
-    for (int spins = 0; done_.load(std::memory_order_acquire) < count_; ++spins) {
-      if (spins > kMostSpins) {
-        std::this_thread::yield();
-      }
-    }
-  }
-
- private:
-  static constexpr int kMostSpins = 2000;
-  int64_t count_;
-  alignas(64) std::atomic<int64_t> next_{0};
-  alignas(64) std::atomic<int64_t> done_{0};
 };
 
 /// The shared input rounded in one way: groups of rows, each group's chunks one behind the other.
@@ -430,7 +395,7 @@ void CpuMatmul::matmul(ConstRows x, std::span<const Product> products) {
     return;
   }
   state.place_activations(x);
-  Pieces packing(state.pack_units(x));
+  SharedWork packing(static_cast<uint32_t>(state.pack_units(x)));
   const auto pack = [&](int64_t unit) { state.pack_activations(x, unit); };
   if (state.weight_bytes * x.rows <= kInlineProductBytes) {
     packing.work(pack);
@@ -441,10 +406,10 @@ void CpuMatmul::matmul(ConstRows x, std::span<const Product> products) {
     packing.work(pack);
   }
   const int64_t shares = state.share_count();
-  Pieces multiplying(shares);
+  SharedWork multiplying(static_cast<uint32_t>(shares));
   state.pool.run([&](int thread) {
     packing.work(pack);
-    packing.wait();
+    packing.wait(state.pool.spins());
     float* sums = state.sums_scratch.data() + thread * kMostRowsPerPass * kTileRows;
     multiplying.work([&](int64_t share) { state.multiply_share(share, shares, x, sums); });
   });
