@@ -32,9 +32,10 @@ TEST(ModelMemoryPlan, BoundsWhatATargetTakes) {
     constexpr int64_t kPositions = 300;
     TargetOptions options;
     options.max_rows = random.integer(8, 64);
+    const int64_t block_rows = random.integer(1, 16);
     constexpr KvType kTypes[] = {KvType::kF32, KvType::kBF16, KvType::kQ8};
     const KvType type = kTypes[random.integer(0, 2)];
-    const MemoryPlan plan = plan_target(*checkpoint, *ops, options, kPositions, type);
+    const MemoryPlan plan = plan_target(*checkpoint, *ops, options, kPositions, type, block_rows);
 
     const auto model = load_target(checkpoint, *ops, options);
     EXPECT_EQ(plan.weights_bytes, model->memory().weights_bytes);
@@ -48,7 +49,7 @@ TEST(ModelMemoryPlan, BoundsWhatATargetTakes) {
       const SequenceRows segment = {
           cache.get(),
           std::span(text).subspan(static_cast<size_t>(at), static_cast<size_t>(rows)),
-          std::min<int64_t>(rows, 8),
+          std::min(rows, block_rows),
           0};
       model->forward({&segment, 1}, {}, out);
       at += rows;
@@ -61,20 +62,31 @@ TEST(ModelMemoryPlan, BoundsWhatATargetTakes) {
 }
 
 TEST(ModelMemoryPlan, BoundsWhatADrafterTakes) {
-  const auto ops = test_ops();
-  const auto target = load_target(make_gemma({}, 3), *ops, {});
-  const auto checkpoint = make_dflash({}, 4);
-  constexpr int64_t kPositions = 200;
-  const MemoryPlan plan =
-      plan_drafter(*checkpoint, *ops, {}, kPositions, target->shape().vocabulary);
-  const auto drafter = load_drafter(checkpoint, *ops, *target, {});
-  EXPECT_EQ(plan.weights_bytes, drafter->memory().weights_bytes);
-  const auto cache = drafter->new_cache(kPositions);
-  const int64_t cols = static_cast<int64_t>(drafter->shape().taps.size()) * target->shape().hidden;
-  std::vector<float> features = random_values(kPositions * cols, 5, 1.0F);
-  drafter->inject(*cache, {features.data(), kPositions, cols, cols});
-  EXPECT_GE(plan.cache_bytes, cache->bytes());
-  EXPECT_GE(plan.scratch_bytes, drafter->memory().scratch_bytes);
+  for (const int64_t block : {2, 8, 16, 64}) {
+    SCOPED_TRACE(testing::Message() << "block " << block);
+    const auto ops = test_ops();
+    const auto target = load_target(make_gemma({}, 3), *ops, {});
+    DFlashShape shape;
+    shape.block = block;
+    shape.window = 64;
+    const auto checkpoint = make_dflash(shape, 4);
+    constexpr int64_t kPositions = 200;
+    const int64_t vocabulary = target->shape().vocabulary;
+    const MemoryPlan plan = plan_drafter(*checkpoint, *ops, {}, kPositions, vocabulary);
+    const auto drafter = load_drafter(checkpoint, *ops, *target, {});
+    EXPECT_EQ(plan.weights_bytes, drafter->memory().weights_bytes);
+    const auto cache = drafter->new_cache(kPositions);
+    const int64_t cols =
+        static_cast<int64_t>(drafter->shape().taps.size()) * target->shape().hidden;
+    std::vector<float> features = random_values(kPositions * cols, 5, 1.0F);
+    drafter->inject(*cache, {features.data(), kPositions, cols, cols});
+    std::vector<float> logits(static_cast<size_t>((block - 1) * vocabulary));
+    const DraftRequest request = {cache.get(), 7};
+    drafter->draft({&request, 1}, {logits.data(), block - 1, vocabulary, vocabulary});
+    const auto logit_bytes = static_cast<int64_t>(logits.size() * sizeof(float));
+    EXPECT_GE(plan.cache_bytes, cache->bytes());
+    EXPECT_GE(plan.scratch_bytes, drafter->memory().scratch_bytes + logit_bytes);
+  }
 }
 
 TEST(Tables, InMemoryGiveTheRowsOfTheFile) {
@@ -82,7 +94,7 @@ TEST(Tables, InMemoryGiveTheRowsOfTheFile) {
   const auto ops = test_ops();
   TargetOptions in_memory;
   in_memory.tables = TablePlace::kMemory;
-  EXPECT_GT(plan_target(*checkpoint, *ops, in_memory, 10, KvType::kF32).tables_bytes, 0);
+  EXPECT_GT(plan_target(*checkpoint, *ops, in_memory, 10, KvType::kF32, 8).tables_bytes, 0);
   const auto from_file = load_target(checkpoint, *ops, {});
   const auto from_memory = load_target(checkpoint, *ops, in_memory);
   const std::vector<TokenId> text = random_tokens(40, from_file->shape().vocabulary, 2);

@@ -9,10 +9,16 @@
 
 #include "octet/base/error.h"
 #include "octet/cli/terminal.h"
+#include "octet/models/dflash/config.h"
 #include "octet/models/memory_plan.h"
+#include "octet/speculation/proposal.h"
 
 namespace octet::cli {
 namespace {
+
+/// Rows of a text in one step whose logits are wanted: what a grammar forces is verified as drafts
+/// are, so also without a drafter.
+constexpr int64_t kBlockRows = kMaxDrafts + 1;
 
 /// Adds one cache of `positions` to the sum of both models.
 struct PairPlan {
@@ -28,7 +34,7 @@ PairPlan plan_pair(const PairOptions& options, const MemoryDemand& demand, Ops& 
   drafter_options.kv_type = options.kv_type;
   for (const int64_t positions : demand.cache_positions) {
     const MemoryPlan target =
-        plan_target(*demand.target, ops, target_options, positions, options.kv_type);
+        plan_target(*demand.target, ops, target_options, positions, options.kv_type, kBlockRows);
     const int64_t caches = sum.target.cache_bytes;
     sum.target = target;
     sum.target.cache_bytes += caches;
@@ -112,11 +118,12 @@ int64_t parse_size(std::string_view text) {
 
 MemoryForecast plan_memory(const PairOptions& options, const MemoryDemand& demand, Ops& ops) {
   const PairPlan plan = plan_pair(options, demand, ops);
-  const int64_t models = demand.drafter != nullptr ? 2 : 1;
+  const int64_t further_rows =
+      kBlockRows + (demand.drafter != nullptr ? read_dflash_config(*demand.drafter).block - 1 : 0);
   MemoryForecast forecast;
   forecast.scratch_bytes =
       plan.target.scratch_bytes + plan.drafter.scratch_bytes +
-      models * (demand.texts_at_once - 1) * plan_further_text(demand.vocabulary);
+      (demand.texts_at_once - 1) * plan_further_text(demand.vocabulary, further_rows);
   forecast.draft_context_bytes =
       plan.drafter.cache_bytes / std::max<int64_t>(1, std::ssize(demand.cache_positions));
   if (!options.memory_limit) {

@@ -227,7 +227,8 @@ MemoryFigures memory_figures(const Pair& pair) {
   figures.weights_bytes = target.weights_bytes;
   figures.drafter_bytes = draft.weights_bytes;
   figures.kv_type = pair.kv_type;
-  figures.scratch_bytes = target.scratch_bytes + draft.scratch_bytes + pair.ops->scratch_bytes();
+  figures.scratch_bytes = target.scratch_bytes + draft.scratch_bytes + pair.ops->scratch_bytes() +
+                          pair.drafter->scratch_bytes();
   figures.program_bytes = pair.program_bytes;
   figures.tables_bytes = target.tables_bytes;
   figures.tables_in_memory = pair.tables == TablePlace::kMemory;

@@ -6,7 +6,6 @@
 namespace octet {
 namespace {
 
-constexpr int64_t kBlockRows = 8;  // rows with logits in one forward
 /// Rows of one injection step (dflash/forward.cpp).
 constexpr int64_t kInjectRows = kAttentionChunk;
 /// The backend keeps the rows of a product rounded in up to three ways, and packed queries and
@@ -14,7 +13,7 @@ constexpr int64_t kInjectRows = kAttentionChunk;
 constexpr int64_t kBackendCopies = 2;
 
 int64_t scratch_of(int64_t rows, int64_t row_floats, int64_t logits) {
-  const int64_t floats = rows * row_floats * (1 + kBackendCopies) + kBlockRows * logits;
+  const int64_t floats = rows * row_floats * (1 + kBackendCopies) + logits;
   return floats * static_cast<int64_t>(sizeof(float));
 }
 
@@ -25,7 +24,8 @@ MemoryPlan plan_target(
     Ops& ops,
     const TargetOptions& options,
     int64_t positions,
-    KvType type
+    KvType type,
+    int64_t block_rows
 ) {
   const Gemma4Config config = read_gemma4_config(checkpoint);
   WeightLoader loader(checkpoint, ops, {}, options.tables, LoadMode::kCount);
@@ -34,12 +34,13 @@ MemoryPlan plan_target(
   plan.weights_bytes = loader.weights_bytes();
   plan.tables_bytes = options.tables == TablePlace::kMemory ? loader.tables_bytes() : 0;
   plan.cache_bytes = KvCache::bytes_for(kv_layers_of(config), positions, options.max_rows, type);
-  plan.scratch_bytes = scratch_of(options.max_rows, activation_floats(config), config.vocabulary);
+  plan.scratch_bytes =
+      scratch_of(options.max_rows, activation_floats(config), block_rows * config.vocabulary);
   return plan;
 }
 
-int64_t plan_further_text(int64_t vocabulary) {
-  return kBlockRows * vocabulary * static_cast<int64_t>(sizeof(float));
+int64_t plan_further_text(int64_t vocabulary, int64_t rows) {
+  return rows * vocabulary * static_cast<int64_t>(sizeof(float));
 }
 
 MemoryPlan plan_drafter(
@@ -61,8 +62,11 @@ MemoryPlan plan_drafter(
   // Features of a whole prompt chunk wait for injection.
   const auto features = static_cast<int64_t>(config.taps.size()) * config.hidden;
   const int64_t chunk = TargetOptions{}.max_rows;
-  plan.scratch_bytes = scratch_of(kInjectRows, activation_floats(config) + features, vocabulary) +
-                       chunk * features * static_cast<int64_t>(sizeof(float));
+  plan.scratch_bytes =
+      scratch_of(
+          kInjectRows, activation_floats(config) + features, (config.block - 1) * vocabulary
+      ) +
+      chunk * features * static_cast<int64_t>(sizeof(float));
   return plan;
 }
 

@@ -19,17 +19,19 @@ struct MemoryPlan {
   int64_t scratch_bytes = 0;  // activations, logits, working memory of the backend
 };
 
-/// Throws Error as load_target would for a file that does not fit.
+/// `block_rows`: the most rows of one text whose logits a forward gives. Throws Error as
+/// load_target would for a file that does not fit.
 MemoryPlan plan_target(
     const Checkpoint& checkpoint,
     Ops& ops,
     const TargetOptions& options,
     int64_t positions,
-    KvType type
+    KvType type,
+    int64_t block_rows
 );
 
-/// Scratch that every further text adds that is in the same step: logits of the rows of its block.
-int64_t plan_further_text(int64_t vocabulary);
+/// Scratch that every further text adds to a model's step: logits of so many rows of its block.
+int64_t plan_further_text(int64_t vocabulary, int64_t rows);
 
 /// `vocabulary`: of the target. Throws Error as load_drafter would, but for the pair's agreement.
 MemoryPlan plan_drafter(

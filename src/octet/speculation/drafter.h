@@ -51,6 +51,9 @@ class Drafter {
   virtual std::unique_ptr<DraftState> new_state(int64_t positions) const = 0;
   virtual void propose(std::span<DraftTask> tasks) = 0;
 
+  /// Working memory that propose() keeps, beyond the model's own.
+  virtual int64_t scratch_bytes() const { return 0; }
+
   /// Features [n, taps * hidden] of committed rows at position .. position + n.
   virtual void observe(DraftState& state, int64_t position, ConstRows features);
   /// The text was cut to `length` rows (0: a new text).

@@ -120,6 +120,10 @@ void DFlashDrafter::propose(std::span<DraftTask> tasks) {
   }
 }
 
+int64_t DFlashDrafter::scratch_bytes() const {
+  return static_cast<int64_t>(logits_.capacity() * sizeof(float));
+}
+
 void DFlashDrafter::observe(DraftState& state, int64_t position, ConstRows features) {
   if (features.rows == 0) {
     return;

@@ -26,6 +26,7 @@ class DFlashDrafter : public Drafter {
   int64_t feature_window() const override;
   std::unique_ptr<DraftState> new_state(int64_t positions) const override;
   void propose(std::span<DraftTask> tasks) override;
+  int64_t scratch_bytes() const override;
   void observe(DraftState& state, int64_t position, ConstRows features) override;
   void truncate(DraftState& state, int64_t length) override;
   bool can_truncate(const DraftState& state, int64_t length) const override;
