@@ -45,18 +45,15 @@ int64_t read_by_both(const std::string& folder) {
   }
   const JsonValue found = parse_json(bytes_of(json));
   int64_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".safetensors") {
-      continue;
-    }
-    const SafetensorsFile file = read_safetensors(entry.path().string());
+  for (const std::filesystem::path& shard : shards_of(folder)) {
+    const SafetensorsFile file = read_safetensors(shard.string());
     for (const SafetensorsTensor& tensor : file.tensors) {
       SCOPED_TRACE(tensor.name);
       const JsonValue* other = found.find(tensor.name);
       EXPECT_NE(other, nullptr);
       if (other != nullptr) {
         EXPECT_EQ(*other->find_string("dtype"), tensor.dtype);
-        EXPECT_EQ(*other->find_string("file"), entry.path().filename().string());
+        EXPECT_EQ(*other->find_string("file"), shard.filename().string());
         EXPECT_EQ(other->find_integer("digest"), fnv1a(tensor.data));
       }
       ++count;
@@ -86,25 +83,12 @@ TEST(SafetensorsByNode, ReadsNvfp4WithAllSomeOrNoInputScales) {
   if (!node_is_installed()) {
     OCTET_NEEDS("node");
   }
-  DFlashShape shape;
-  shape.dtype = DType::kNVFP4;
-  shape.hidden = 64;
-  shape.head_dim = 16;
-  shape.feed_forward = 128;
-  const auto model = make_dflash(shape, 1);
+  const auto model = make_dflash(nvfp4_shape(), 1);
   const std::string first = "blk.0.";
   for (const std::string& calibrated : {std::string("none"), first, std::string()}) {
     SCOPED_TRACE("input scales of '" + calibrated + "'");
     const TemporaryDirectory directory;
-    Checkpoint source;
-    source.metadata = model->metadata;
-    source.metadata.set("general.quant_algo", std::string("MIXED_PRECISION"));
-    for (LogicalTensor tensor : model->tensors()) {
-      if (tensor.dtype == DType::kNVFP4 && tensor.name.starts_with(calibrated)) {
-        tensor.input_scale = 0.5F;
-      }
-      source.add(tensor);
-    }
+    const Checkpoint source = with_input_scales(*model, calibrated);
     convert_to_hf(source, directory.file("hf"), calibrated == first ? 8'000 : 1 << 30);
     EXPECT_GT(read_by_both(directory.file("hf")), 50);
   }

@@ -15,6 +15,7 @@
 #include "octet/quantize/importance.h"
 #include "support/golden_files.h"
 #include "support/importance_seeds.h"
+#include "support/quantize_runs.h"
 #include "support/run_program.h"
 
 namespace octet::test {
@@ -88,6 +89,15 @@ TEST(Imatrix, CollectsFromTextAndRolloutsAndHelpsQuantizing) {
   }
 }
 
+/// The shipped target against `judged`, on one thread (tests share the machine).
+ProgramResult judge_target(
+    const std::string& judged, const std::string& text, const std::vector<std::string>& more
+) {
+  std::vector<std::string> command = {"compare", kPairTarget, judged, "-f", text, "-t", "1"};
+  command.insert(command.end(), more.begin(), more.end());
+  return run_octet(command);
+}
+
 TEST(Compare, JudgesTargetsByTheirLogits) {
   const TemporaryDirectory directory;
   const std::string text = directory.write("text.txt", kText);
@@ -95,27 +105,13 @@ TEST(Compare, JudgesTargetsByTheirLogits) {
   ASSERT_EQ(
       run_octet({"quantize", kPairTarget, coarse, "--type", "Q4_0", "-q", "-t", "1"}).exit_code, 0
   );
-  const ProgramResult same = run_octet(
-      {"compare", kPairTarget, kPairTarget, "-f", text, "--max-kl", "0", "--json", "-t", "1"}
-  );
+  const ProgramResult same = judge_target(kPairTarget, text, {"--max-kl", "0", "--json"});
   EXPECT_EQ(same.exit_code, 0) << same.err;
   EXPECT_EQ(parse_json(bytes_of(same.out)).find_number("mean_kl"), 0.0);
   EXPECT_EQ(parse_json(bytes_of(same.out)).find_number("top1_agreement"), 1.0);
 
   const std::string page = directory.file("report.html");
-  const ProgramResult other = run_octet(
-      {"compare",
-       kPairTarget,
-       coarse,
-       "-f",
-       text,
-       "--max-kl",
-       "0.000001",
-       "--html",
-       page,
-       "-t",
-       "1"}
-  );
+  const ProgramResult other = judge_target(coarse, text, {"--max-kl", "0.000001", "--html", page});
   EXPECT_EQ(other.exit_code, 1) << other.err;
   EXPECT_THAT(other.out, testing::HasSubstr("exceeded"));
   EXPECT_THAT(other.out, testing::HasSubstr("error after layer 5"));
@@ -123,19 +119,8 @@ TEST(Compare, JudgesTargetsByTheirLogits) {
   // Of a text that it does not know the two think differently.
   const std::string foreign = OCTET_SOURCE_DIR "/README.md";
   for (const auto& [limit, code] : {std::pair("0.5", 0), std::pair("1", 1)}) {
-    const ProgramResult judged = run_octet(
-        {"compare",
-         kPairTarget,
-         coarse,
-         "-f",
-         foreign,
-         "--chunks",
-         "1",
-         "--min-agreement",
-         limit,
-         "-t",
-         "1"}
-    );
+    const ProgramResult judged =
+        judge_target(coarse, foreign, {"--chunks", "1", "--min-agreement", limit});
     EXPECT_EQ(judged.exit_code, code) << limit << judged.out << judged.err;
   }
   EXPECT_EQ(run_octet({"compare", kPairTarget, coarse}).exit_code, 2) << "there is no text";
@@ -146,13 +131,11 @@ TEST(Compare, JudgesTargetsByTheirLogits) {
       {"-n", "128"},
       {"--max-acceptance-loss", "5"}};
   for (const std::vector<std::string>& flag : idle) {
-    std::vector<std::string> command = {"compare", kPairTarget, coarse, "-f", text};
-    command.insert(command.end(), flag.begin(), flag.end());
-    const ProgramResult refused = run_octet(command);
+    const ProgramResult refused = judge_target(coarse, text, flag);
     EXPECT_EQ(refused.exit_code, 2) << flag.front();
     EXPECT_THAT(refused.err, testing::HasSubstr("for drafters, and these are targets"));
   }
-  EXPECT_EQ(run_octet({"compare", kPairTarget, kPairDrafter, "-f", text}).exit_code, 2);
+  EXPECT_EQ(judge_target(kPairDrafter, text, {}).exit_code, 2);
 }
 
 TEST(Compare, JudgesDraftersByTheirAcceptance) {
@@ -163,30 +146,16 @@ TEST(Compare, JudgesDraftersByTheirAcceptance) {
           .exit_code,
       0
   );
-  const ProgramResult result = run_octet(
-      {"compare",
-       kPairDrafter,
-       kPairDrafter,
-       "--target",
-       kPairTarget,
-       "-n",
-       "32",
-       "--max-acceptance-loss",
-       "0",
-       "--json",
-       "-t",
-       "1"}
+  const ProgramResult result = judge_drafter(
+      kPairDrafter, kPairDrafter, {"-n", "32", "--max-acceptance-loss", "0", "--json"}
   );
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const JsonValue json = parse_json(bytes_of(result.out));
   EXPECT_EQ(json.find_number("acceptance_loss_percent"), 0.0);
   EXPECT_GT((*json.find_array("drafters"))[0].find_number("acceptance_length").value(), 1.0);
-  const std::vector<std::string> compared = {
-      "compare", kPairDrafter, coarse, "--target", kPairTarget, "-n", "16", "-t", "1"};
   const std::string page = directory.file("page.html");
-  std::vector<std::string> reported = compared;
-  reported.insert(reported.end(), {"--json", "--html", page});
-  const ProgramResult report = run_octet(reported);
+  const ProgramResult report =
+      judge_drafter(kPairDrafter, coarse, {"-n", "16", "--json", "--html", page});
   ASSERT_EQ(report.exit_code, 0) << report.err;
   const std::string html = read_text(page);
   EXPECT_THAT(html, testing::HasSubstr("<svg"));
@@ -225,9 +194,7 @@ TEST(Compare, JudgesDraftersByTheirAcceptance) {
       {"--max-kl", "1"},
       {"--min-agreement", "0"}};
   for (const std::vector<std::string>& flag : idle) {
-    std::vector<std::string> command = compared;
-    command.insert(command.end(), flag.begin(), flag.end());
-    const ProgramResult refused = run_octet(command);
+    const ProgramResult refused = judge_drafter(kPairDrafter, coarse, flag);
     EXPECT_EQ(refused.exit_code, 2) << flag.front();
     EXPECT_THAT(refused.err, testing::HasSubstr("for targets, and these are drafters"));
   }
@@ -266,19 +233,8 @@ TEST(Compare, RefusesAPageInPlaceOfAnInputAndKeepsFiguresWhereThereIsNoRoomForIt
 }
 
 TEST(Compare, WithoutAStepThereIsNothingToJudge) {
-  const ProgramResult result = run_octet(
-      {"compare",
-       kPairDrafter,
-       kPairDrafter,
-       "--target",
-       kPairTarget,
-       "-n",
-       "1",
-       "--max-acceptance-loss",
-       "0",
-       "-t",
-       "1"}
-  );
+  const ProgramResult result =
+      judge_drafter(kPairDrafter, kPairDrafter, {"-n", "1", "--max-acceptance-loss", "0"});
   EXPECT_EQ(result.exit_code, 2) << result.out;
   EXPECT_THAT(result.err, testing::HasSubstr("no step was drafted"));
 }
@@ -291,19 +247,8 @@ TEST(Compare, FailsADrafterThatLosesMoreThanIsAllowed) {
       run_octet({"quantize", kPairDrafter, worse, "--type", "MXFP4", "-q", "-t", "1"}).exit_code, 0
   );
   const auto judge = [&](const char* limit) {
-    return run_octet(
-        {"compare",
-         kPairDrafter,
-         worse,
-         "--target",
-         kPairTarget,
-         "-n",
-         "48",
-         "--max-acceptance-loss",
-         limit,
-         "--json",
-         "-t",
-         "1"}
+    return judge_drafter(
+        kPairDrafter, worse, {"-n", "48", "--max-acceptance-loss", limit, "--json"}
     );
   };
   const ProgramResult strict = judge("0");

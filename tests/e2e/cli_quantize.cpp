@@ -401,18 +401,8 @@ TEST(Quantize, GptqDraftersDependOnTheTextNotOnThreads) {
   }
   EXPECT_EQ(*one->metadata.find_string("general.quant_algo"), "W4A16_NVFP4");
   // Four bits, rounded for the text, keep most of the acceptance.
-  const ProgramResult judged = run_octet(
-      {"compare",
-       kPairDrafter,
-       directory.file("one"),
-       "--target",
-       kPairTarget,
-       "-n",
-       "48",
-       "--max-acceptance-loss",
-       "20",
-       "-t",
-       "1"}
+  const ProgramResult judged = judge_drafter(
+      kPairDrafter, directory.file("one"), {"-n", "48", "--max-acceptance-loss", "20"}
   );
   EXPECT_EQ(judged.exit_code, 0) << judged.out << judged.err;
   const auto w4a4 = quantize("w4a4", calibrating(text, {"--activation", "w4a4", "-t", "1"}));

@@ -4,12 +4,12 @@
 #include <random>
 #include <regex>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "octet/grammar/grammar.h"
 #include "octet/grammar/matcher.h"
+#include "support/byte_tokens.h"
 #include "support/schema_instances.h"
 #include "support/tokenizer_fixtures.h"
 
@@ -169,7 +169,7 @@ std::vector<TokenId> random_cut(std::string_view text, Random& random) {
     }
     if (token == kNoToken) {
       size = 1;
-      token = tokenizer->find(fmt::format("<0x{:02X}>", static_cast<unsigned char>(text.front())));
+      token = test::byte_tokens(*tokenizer, text.substr(0, 1)).front();
     }
     out.push_back(token);
     text.remove_prefix(size);

@@ -169,11 +169,7 @@ TEST(RoundTrips, RandomDraftersSurviveGgufToHfToGguf) {
 TEST(RoundTrips, Nvfp4KeepsCodesAndScalesBetweenItsLayouts) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     const TemporaryDirectory directory;
-    DFlashShape shape;
-    shape.dtype = DType::kNVFP4;
-    shape.hidden = 64;
-    shape.head_dim = 16;
-    shape.feed_forward = 128;
+    DFlashShape shape = nvfp4_shape();
     shape.own_head = seed % 2 == 0;
     const auto model = make_dflash(shape, seed);
     const SmallTokenizer tokenizer(shape.vocabulary);
@@ -196,21 +192,9 @@ TEST(RoundTrips, Nvfp4KeepsCodesAndScalesBetweenItsLayouts) {
 
 TEST(RoundTrips, MixturesOfNvfp4SayWhichModulesAreCalibrated) {
   const TemporaryDirectory directory;
-  DFlashShape shape;
-  shape.dtype = DType::kNVFP4;
-  shape.hidden = 64;
-  shape.head_dim = 16;
-  shape.feed_forward = 128;
+  const DFlashShape shape = nvfp4_shape();
   const auto model = make_dflash(shape, 1);
-  Checkpoint mixed;
-  mixed.metadata = model->metadata;
-  mixed.metadata.set("general.quant_algo", std::string("MIXED_PRECISION"));
-  for (LogicalTensor tensor : model->tensors()) {
-    if (tensor.name.starts_with("blk.0.") && tensor.dtype == DType::kNVFP4) {
-      tensor.input_scale = 0.5F;
-    }
-    mixed.add(tensor);
-  }
+  Checkpoint mixed = with_input_scales(*model, "blk.0.");
   const auto folder = convert_to_hf(mixed, directory.file("hf"));
   EXPECT_EQ(folder->metadata.string("general.quant_algo"), "MIXED_PRECISION");
   const JsonValue nested = read_json_object(directory.file("hf/hf_quant_config.json"));
@@ -302,15 +286,12 @@ TEST(Nvfp4Folders, HoldEveryTensorAtAMultipleOfItsElements) {
     const std::string path = directory.file("hf");
     nvfp4_folder(shape, seed, path, seed % 2 == 0 ? 3000 : 1 << 30);
     int64_t checked = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(path)) {
-      if (entry.path().extension() != ".safetensors") {
-        continue;
-      }
-      const SafetensorsFile file = read_safetensors(entry.path().string());
+    for (const std::filesystem::path& shard : shards_of(path)) {
+      const SafetensorsFile file = read_safetensors(shard.string());
       for (const SafetensorsTensor& tensor : file.tensors) {
         const int64_t offset = tensor.data.data() - file.mapping->bytes().data();
         EXPECT_EQ(offset % (safetensors_bits(tensor.dtype).value() / 8), 0)
-            << tensor.name << " in " << entry.path().filename();
+            << tensor.name << " in " << shard.filename();
         checked += tensor.dtype == "F32" ? 1 : 0;
       }
     }

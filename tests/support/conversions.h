@@ -1,8 +1,9 @@
-// Converting checkpoints in tests: what `octet convert` does, without the command, and the
-// comparisons that say whether anything was lost.
+// Converting checkpoints in tests: what `octet convert` does, without the command, models that only
+// some conversions take, and the comparisons that say whether anything was lost.
 #pragma once
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "octet/quantize/gguf_export.h"
 #include "octet/quantize/hf_export.h"
 #include "octet/quantize/portable_metadata.h"
+#include "support/random_models.h"
 #include "support/temporary_directory.h"
 
 namespace octet::test {
@@ -49,6 +51,43 @@ inline std::shared_ptr<const Checkpoint> decoded_shipped_model(
 ) {
   const auto source = open_checkpoint(OCTET_SOURCE_DIR "/models/bolt-tiny/" + name + ".gguf");
   return convert_to_hf(*source, directory.file(name), kDefaultShardBytes, BlockTypes::kDecode);
+}
+
+/// A drafter of NVFP4 whose rows are whole blocks of both layouts: of 16 values in folders, of 64
+/// in GGUF.
+inline DFlashShape nvfp4_shape() {
+  DFlashShape shape;
+  shape.dtype = DType::kNVFP4;
+  shape.hidden = 64;
+  shape.head_dim = 16;
+  shape.feed_forward = 128;
+  return shape;
+}
+
+/// `model`, which must outlive the result, with an input scale at every NVFP4 weight whose name
+/// starts with `prefix`, and the algorithm that such mixtures have.
+inline Checkpoint with_input_scales(const Checkpoint& model, std::string_view prefix) {
+  Checkpoint mixed;
+  mixed.metadata = model.metadata;
+  mixed.metadata.set("general.quant_algo", std::string("MIXED_PRECISION"));
+  for (LogicalTensor tensor : model.tensors()) {
+    if (tensor.dtype == DType::kNVFP4 && tensor.name.starts_with(prefix)) {
+      tensor.input_scale = 0.5F;
+    }
+    mixed.add(tensor);
+  }
+  return mixed;
+}
+
+/// The safetensors files of a folder.
+inline std::vector<std::filesystem::path> shards_of(const std::string& folder) {
+  std::vector<std::filesystem::path> shards;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".safetensors") {
+      shards.push_back(entry.path());
+    }
+  }
+  return shards;
 }
 
 /// Same tensors, bit by bit, in the same types and shapes.

@@ -1,4 +1,5 @@
-// Runs of `octet quantize` and `octet convert` that several tests make, and what they leave behind.
+// Runs of `octet quantize`, `octet convert` and `octet compare` that several tests make, and what
+// they leave behind.
 #pragma once
 
 #include <filesystem>
@@ -18,6 +19,17 @@ inline std::vector<std::string> gptq_command(
   std::vector<std::string> command = {"quantize", kPairDrafter, folder, "--type", "NVFP4"};
   command.insert(command.end(), {"--gptq", "--calibrate", text, "--target", target, "-q"});
   return command;
+}
+
+/// `judged` against `drafter`, both for the shipped target, on one thread (tests share the
+/// machine).
+inline ProgramResult judge_drafter(
+    const std::string& drafter, const std::string& judged, const std::vector<std::string>& more
+) {
+  std::vector<std::string> command = {"compare", drafter, judged, "--target", kPairTarget};
+  command.insert(command.end(), {"-t", "1"});
+  command.insert(command.end(), more.begin(), more.end());
+  return run_octet(command);
 }
 
 /// A made-up target of BF16.

@@ -17,6 +17,7 @@
 #include "octet/text/load_tokenizer.h"
 #include "octet/text/tokenizer.h"
 #include "octet/text/tokenizer_json.h"
+#include "support/byte_tokens.h"
 #include "support/golden_text.h"
 
 namespace octet::test {
@@ -188,9 +189,7 @@ class NaiveBpe {
         continue;
       }
       for (const char byte : character) {
-        constexpr std::string_view kHex = "0123456789ABCDEF";
-        const auto value = static_cast<uint8_t>(byte);
-        pieces.push_back(std::string("<0x") + kHex[value >> 4] + kHex[value & 15] + ">");
+        pieces.push_back(byte_piece(static_cast<uint8_t>(byte)));
       }
     }
     return pieces;
@@ -212,11 +211,7 @@ struct TokenizerParts {
       parts.pieces.push_back(text);
     }
     for (int byte = 0; byte < 256; ++byte) {
-      constexpr std::string_view kHex = "0123456789ABCDEF";
-      parts.pieces.push_back(
-          std::string("<0x") + kHex[static_cast<size_t>(byte) >> 4] +
-          kHex[static_cast<size_t>(byte) & 15] + ">"
-      );
+      parts.pieces.push_back(byte_piece(static_cast<uint8_t>(byte)));
     }
     parts.pieces.insert(parts.pieces.end(), characters.begin(), characters.end());
     return parts;

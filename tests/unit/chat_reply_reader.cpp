@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "octet/chat/reply_reader.h"
+#include "support/byte_tokens.h"
 #include "support/tokenizer_fixtures.h"
 
 namespace octet {
@@ -210,10 +211,8 @@ TEST(ReplyReader, EveryTokenisationGivesTheSame) {
           bytes.push_back(token);
           continue;
         }
-        for (const char c : tokenizer->bytes(token)) {
-          bytes.push_back(tokenizer->find(fmt::format("<0x{:02X}>", static_cast<unsigned char>(c)))
-          );
-        }
+        const auto single = test::byte_tokens(*tokenizer, tokenizer->bytes(token));
+        bytes.insert(bytes.end(), single.begin(), single.end());
       }
     }
     const auto read_tokens = [&](const std::vector<TokenId>& tokens) {

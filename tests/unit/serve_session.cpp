@@ -20,6 +20,7 @@
 #include "octet/serve/api_error.h"
 #include "octet/serve/reply_session.h"
 #include "octet/speculation/drafters/no_drafter.h"
+#include "support/byte_tokens.h"
 #include "support/scripted_target.h"
 #include "support/served_model.h"
 
@@ -193,25 +194,17 @@ std::string streamed_content(const std::string& events) {
   return content;
 }
 
-TokenId byte_token(unsigned char byte) {
-  const std::string bytes(1, static_cast<char>(byte));
-  for (TokenId id = 0; id < served_model().vocabulary; ++id) {
-    if (served_model().tokenizer->bytes(id) == bytes) {
-      return id;
-    }
-  }
-  return kNoToken;
+std::vector<TokenId> bytes_one_by_one(std::string_view text) {
+  return test::byte_tokens(*served_model().tokenizer, text);
 }
 
 // A stop string that begins among the first tokens does not count, be it by half a character.
 TEST(ServeSession, StopStringsCountBehindTheLeastTokens) {
-  std::vector<TokenId> text;
-  for (const unsigned char byte : std::string("a\xF0\x9F\xA6\x8E"
-                                              "b\xF0\x9F\xA6\x8E"
-                                              "c")) {
-    text.push_back(byte_token(byte));
-    ASSERT_NE(text.back(), kNoToken);
-  }
+  const std::vector<TokenId> text = bytes_one_by_one(
+      "a\xF0\x9F\xA6\x8E"
+      "b\xF0\x9F\xA6\x8E"
+      "c"
+  );
   const std::string lizard = "\xF0\x9F\xA6\x8E";
   const std::vector<std::pair<int, std::string>> cases = {
       {0, "a"},
@@ -365,12 +358,11 @@ TEST(ServeSession, ABudgetOfThoughtDoesNotBreakACall) {
 
 // Characters, from the beginning of the text, in whatever chunks it comes.
 TEST(ServeSession, TextOffsetsGoOnFromChunkToChunk) {
-  std::vector<TokenId> text;
-  for (const unsigned char byte : std::string("a\xF0\x9F\xA6\x8E"
-                                              "b\xC3\xA9"
-                                              "c")) {
-    text.push_back(byte_token(byte));
-  }
+  const std::vector<TokenId> text = bytes_one_by_one(
+      "a\xF0\x9F\xA6\x8E"
+      "b\xC3\xA9"
+      "c"
+  );
   const Json expected = {0, 1, 1, 1, 1, 2, 3, 3, 4, 5};  // the end token is told, too
   Json more = {{"prompt", "Hello."}, {"temperature", 0}, {"logprobs", 0}};
   const Json whole = Json::parse(serve(text, more).exchange->whole.body);
@@ -406,7 +398,7 @@ TEST(ServeSession, WithoutAClauseAReplyEndsByItsDeadline) {
 }
 
 TEST(ServeSession, ABugInTheMiddleIsToldAndEndsTheReplyAlone) {
-  const std::vector<TokenId> text(40, byte_token('a'));
+  const std::vector<TokenId> text = bytes_one_by_one(std::string(40, 'a'));
   const auto fails_once = [](const FakeExchange& /*exchange*/, int count) {
     if (count == 5) {
       throw std::runtime_error("no such thing");
@@ -421,7 +413,7 @@ TEST(ServeSession, ABugInTheMiddleIsToldAndEndsTheReplyAlone) {
 
 // What fails behind the session's own end is the connection's business: it breaks off.
 TEST(ServeSession, ABugInTheLastWordsFreesTheId) {
-  const std::vector<TokenId> text(3, byte_token('a'));
+  const std::vector<TokenId> text = bytes_one_by_one("aaa");
   const auto fails_at_the_end = [](const FakeExchange& exchange, int /*count*/) {
     if (exchange.stream.find("\"finish_reason\":\"stop\"") != std::string::npos) {
       throw std::runtime_error("no such thing");
@@ -434,7 +426,7 @@ TEST(ServeSession, ABugInTheLastWordsFreesTheId) {
 
 // Nor does the id stay taken when even the report of a bug fails.
 TEST(ServeSession, ABugInTheReportOfABugFreesTheId) {
-  const std::vector<TokenId> text(40, byte_token('a'));
+  const std::vector<TokenId> text = bytes_one_by_one(std::string(40, 'a'));
   const auto fails_from_then_on = [](const FakeExchange& /*exchange*/, int count) {
     if (count >= 5) {
       throw std::runtime_error("no such thing");
