@@ -315,10 +315,7 @@ TEST(Verify, FindsTheFirstDifference) {
 }
 
 TEST(Verify, ProvesPublicPrompts) {
-  const std::string prompts = OCTET_SHARED_DIR "/data/prompts/mt_bench.jsonl";
-  if (!std::filesystem::exists(prompts)) {
-    GTEST_SKIP() << prompts << " is not there";
-  }
+  const std::string prompts = OCTET_SOURCE_DIR "/tests/golden/mt_bench.jsonl";
   const int64_t limit = kUnderAddressSanitizer ? 2 : 50;
   const JsonValue json = json_of(run_with_pair(
       "verify", {"--prompts", prompts, "--limit", std::to_string(limit), "-n", "24", "--json"}

@@ -1,8 +1,7 @@
-// What GPTQ costs a drafter in acceptance, as docs/quantization.md states it: the small trained
-// pair, calibrated on the target's own replies, judged on what it answers to other prompts. Takes
-// minutes, so it runs where every test must (OCTET_TEST_COMPLETE).
+// What GPTQ costs a drafter in acceptance, as docs/quantization.md states it: the shipped drafter
+// decoded to BF16, calibrated on the shipped target's own replies, judged on what that answers to
+// other prompts.
 
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,7 +10,9 @@
 
 #include "octet/base/json_writer.h"
 #include "octet/formats/json_value.h"
-#include "support/golden_files.h"
+#include "support/conversions.h"
+#include "support/held_out_dialogues.h"
+#include "support/quantize_runs.h"
 #include "support/run_program.h"
 
 namespace octet::test {
@@ -28,13 +29,10 @@ std::string between(const std::string& text, const std::string& begin, const std
 
 /// The first turns of held-out dialogues, each once, as lines of a file of prompts: system texts
 /// without tools and thinking, which only the dialogues' own form has.
-std::vector<std::string> held_out_prompts(const std::string& path) {
-  const std::string content = read_text(path);
-  const JsonValue dialogues = parse_json(bytes_of(content));
+std::vector<std::string> held_out_prompts() {
   std::vector<std::string> lines;
   std::set<std::string> known;
-  for (const JsonValue& dialogue : *dialogues.array()) {
-    const std::string& text = *dialogue.string();
+  for (const std::string& text : held_out_dialogues()) {
     std::string system = between(text, "<|turn>system\n", "<turn|>");
     system = system.substr(0, system.find("<|tool>"));
     if (const size_t think = system.find("<|think|>"); think != std::string::npos) {
@@ -54,19 +52,20 @@ std::vector<std::string> held_out_prompts(const std::string& path) {
   return lines;
 }
 
+struct Cost {
+  const char* mode;
+  const char* limit;  // in percent, as published
+  double measured;    // in percent; less than zero: a gain
+};
+
+// With vector code of x86; the portable code gave -0.27 and 1.72.
+constexpr Cost kCosts[] = {{"w4a16", "1", -0.24}, {"w4a4", "2", 1.61}};
+// What other roundings of the same sums, of other instruction sets, may move.
+constexpr double kTolerance = 0.35;
+
 TEST(Gptq, CostsADrafterAsLittleAsIsStated) {
-  if (std::getenv("OCTET_TEST_COMPLETE") == nullptr) {  // NOLINT(concurrency-mt-unsafe)
-    GTEST_SKIP() << "it takes minutes; set OCTET_TEST_COMPLETE";
-  }
-  const std::string pair = shared_path("models/bolt-tiny/");
-  const std::string dialogues = shared_path("data/train/tiny_dialogues_heldout.json");
-  for (const std::string& path : {pair + "bolt-tiny-bf16.gguf", dialogues}) {
-    if (!exists(path)) {
-      GTEST_SKIP() << path << " is not there";
-    }
-  }
   const TemporaryDirectory directory;
-  const std::vector<std::string> prompts = held_out_prompts(dialogues);
+  const std::vector<std::string> prompts = held_out_prompts();
   ASSERT_GT(prompts.size(), 4 * kCalibrationPrompts);
   std::string calibration;
   std::string judging;
@@ -75,28 +74,41 @@ TEST(Gptq, CostsADrafterAsLittleAsIsStated) {
   }
   directory.write("calibration.jsonl", calibration);
   directory.write("judging.jsonl", judging);
-  const std::string target = pair + "bolt-tiny-bf16.gguf";
-  const std::string drafter = pair + "bolt-tiny-dflash-bf16.gguf";
-  // In percent: the published loss, and the one percent below which this many steps say little.
-  for (const auto& [mode, limit] : {std::pair("w4a16", "2"), std::pair("w4a4", "3")}) {
-    const std::string folder = directory.file(mode);
+  // As drafters are published. Rounded from its eight bits it loses 0.4 and 2.1 percent: so much do
+  // figures over this many steps move with near-ties.
+  const std::string drafter = decoded_shipped_model("bolt-tiny-dflash-q8_0", directory)->path;
+  for (const Cost& cost : kCosts) {
+    SCOPED_TRACE(cost.mode);
+    const std::string folder = directory.file(cost.mode);
     std::vector<std::string> quantize = {
-        "quantize", drafter, folder, "--type", "NVFP4", "--gptq", "--target", target, "-q"};
+        "quantize", drafter, folder, "--type", "NVFP4", "--gptq", "--target", kPairTarget};
     quantize.insert(quantize.end(), {"--rollouts", std::to_string(kCalibrationPrompts)});
     quantize.insert(
         quantize.end(), {"-n", "200", "--prompts", directory.file("calibration.jsonl")}
     );
-    if (std::string(mode) == "w4a4") {
-      quantize.insert(quantize.end(), {"--activation", "w4a4"});
-    }
+    quantize.insert(quantize.end(), {"--activation", cost.mode, "-q", "-t", "1"});
     const ProgramResult made = run_octet(quantize);
     ASSERT_EQ(made.exit_code, 0) << made.err;
-    std::vector<std::string> compare = {"compare", drafter, folder, "--target", target};
-    compare.insert(compare.end(), {"--prompts", directory.file("judging.jsonl"), "-n", "96"});
-    compare.insert(compare.end(), {"--activation", mode, "--max-acceptance-loss", limit});
-    const ProgramResult judged = run_octet(compare);
-    EXPECT_EQ(judged.exit_code, 0) << mode << '\n' << judged.out << judged.err;
-    RecordProperty(mode, judged.out);
+    const ProgramResult judged = judge_drafter(
+        drafter,
+        folder,
+        {"--prompts",
+         directory.file("judging.jsonl"),
+         "-n",
+         "96",
+         "--activation",
+         cost.mode,
+         "--max-acceptance-loss",
+         cost.limit,
+         "--json"}
+    );
+    EXPECT_EQ(judged.exit_code, 0) << judged.out << judged.err;
+    RecordProperty(cost.mode, judged.out);
+    const JsonValue json = parse_json(bytes_of(judged.out));
+    EXPECT_NEAR(json.find_number("acceptance_loss_percent").value(), cost.measured, kTolerance);
+    const JsonArray& drafters = *json.find_array("drafters");
+    EXPECT_GT(drafters[0].find_integer("steps"), 1700) << "fewer say little";
+    EXPECT_GT(drafters[0].find_number("acceptance_length"), 6.0);
   }
 }
 

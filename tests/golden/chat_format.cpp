@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "support/error_message.h"
+#include "support/held_out_dialogues.h"
 #include "support/tokenizer_fixtures.h"
 
 namespace octet {
@@ -54,8 +55,7 @@ TEST(ChatGolden, EqualsTheTemplateOfThePair) {
   }
 }
 
-/// Dialogues as flat text: "<|turn>role\ntext<turn|>\n" for each turn. Those without thoughts and
-/// tools.
+/// The turns of a held-out dialogue without thoughts and tools.
 std::vector<ChatMessage> messages_of(std::string_view dialogue) {
   std::vector<ChatMessage> messages;
   constexpr std::string_view kOpen = "<|turn>";
@@ -74,15 +74,9 @@ std::vector<ChatMessage> messages_of(std::string_view dialogue) {
 }
 
 TEST(ChatGolden, EqualsTheDialoguesThePairWasTrainedFor) {
-  const std::string path = OCTET_SHARED_DIR "/data/train/tiny_dialogues_heldout.json";
-  const std::string json = test::read_text(path);
-  if (json.empty()) {
-    GTEST_SKIP() << path << " is missing";
-  }
-  simdjson::dom::parser parser;
   const auto tokenizer = test::tiny_tokenizer();
   int compared = 0;
-  for (const std::string_view dialogue : parser.parse(simdjson::padded_string(json)).get_array()) {
+  for (const std::string& dialogue : test::held_out_dialogues()) {
     if (dialogue.find("<|tool") != std::string_view::npos ||
         dialogue.find("<|channel>") != std::string_view::npos) {
       continue;
@@ -93,7 +87,7 @@ TEST(ChatGolden, EqualsTheDialoguesThePairWasTrainedFor) {
     if (options.thinking) {
       messages.front().text.erase(0, std::string_view("<|think|>\n").size());
     }
-    const std::string expected = "<bos>" + std::string(dialogue);
+    const std::string expected = "<bos>" + dialogue;
     ASSERT_EQ(joined(format_chat(bolt(), *test::tiny_tokenizer(), messages, options)), expected);
     ASSERT_EQ(
         encode_chat(*tokenizer, messages, options),

@@ -41,21 +41,29 @@ int64_t best_token(const std::vector<float>& row) {
   return std::max_element(row.begin(), row.end()) - row.begin();
 }
 
-class BoltTiny : public testing::Test {
+/// A form of the pair: the peer continued the BF16 files, and eight bits change no more than it
+/// does.
+struct PairForm {
+  const char* name;
+  std::string target;
+  std::string drafter;
+};
+
+const std::string kShipped = OCTET_SOURCE_DIR "/models/bolt-tiny/";
+const std::string kBeside = shared_path("models/bolt-tiny/");
+
+class BoltTiny : public testing::TestWithParam<PairForm> {
  protected:
   void SetUp() override {
-    const std::string file = shared_path("golden/bolt-tiny/continuations.jsonl");
-    const std::string folder = shared_path("models/bolt-tiny/");
-    for (const std::string& path : {file, folder + "bolt-tiny-bf16.gguf"}) {
-      if (!exists(path)) {
-        GTEST_SKIP() << path << " is not there";
-      }
+    if (!exists(GetParam().target)) {
+      GTEST_SKIP() << GetParam().target << " is not there";
     }
-    continuations_ = read_continuations(file);
+    continuations_ =
+        read_continuations(OCTET_SOURCE_DIR "/tests/golden/engine/continuations.jsonl");
+    ASSERT_EQ(continuations_.size(), 60U);
     ops_ = test_ops(2);
-    target_ = load_target(open_checkpoint(folder + "bolt-tiny-bf16.gguf"), *ops_, {});
-    drafter_ =
-        load_drafter(open_checkpoint(folder + "bolt-tiny-dflash-bf16.gguf"), *ops_, *target_, {});
+    target_ = load_target(open_checkpoint(GetParam().target), *ops_, {});
+    drafter_ = load_drafter(open_checkpoint(GetParam().drafter), *ops_, *target_, {});
   }
 
   std::vector<Continuation> continuations_;
@@ -64,8 +72,18 @@ class BoltTiny : public testing::Test {
   std::unique_ptr<DraftModel> drafter_;
 };
 
+INSTANTIATE_TEST_SUITE_P(
+    Golden,
+    BoltTiny,
+    testing::Values(
+        PairForm{"Q8_0", kShipped + "bolt-tiny-q8_0.gguf", kShipped + "bolt-tiny-dflash-q8_0.gguf"},
+        PairForm{"BF16", kBeside + "bolt-tiny-bf16.gguf", kBeside + "bolt-tiny-dflash-bf16.gguf"}
+    ),
+    [](const testing::TestParamInfo<PairForm>& param) { return param.param.name; }
+);
+
 /// Feeding the expected tokens shows the same first difference as generating does.
-TEST_F(BoltTiny, GreedyContinuationsOfAnIndependentEngine) {
+TEST_P(BoltTiny, GreedyContinuationsOfAnIndependentEngine) {
   constexpr double kNearTie = 0.25;
   int equal = 0;
   int64_t agreed = 0;
@@ -90,7 +108,8 @@ TEST_F(BoltTiny, GreedyContinuationsOfAnIndependentEngine) {
     equal += all ? 1 : 0;
   }
   fmt::print(
-      "bolt-tiny: {} of {} continuations equal, {} of {} tokens\n",
+      "bolt-tiny {}: {} of {} continuations equal, {} of {} tokens\n",
+      GetParam().name,
       equal,
       continuations_.size(),
       agreed,
@@ -123,7 +142,7 @@ double mean_divergence(const FloatRows& a, const FloatRows& b) {
 
 /// A trained model on its own texts: 8-bit keys and values against BF16, both with prompts of other
 /// lengths than a multiple of anything.
-TEST_F(BoltTiny, QuantisedKeysAndValuesKeepTheChoices) {
+TEST_P(BoltTiny, QuantisedKeysAndValuesKeepTheChoices) {
   constexpr double kNearTie = 0.25;
   int64_t agreed = 0;
   int64_t total = 0;
@@ -144,7 +163,9 @@ TEST_F(BoltTiny, QuantisedKeysAndValuesKeepTheChoices) {
   }
   divergence /= static_cast<double>(continuations_.size());
   fmt::print(
-      "bolt-tiny, q8_0 against bf16 keys and values: {} of {} choices equal, divergence {:.6f}\n",
+      "bolt-tiny {}, q8_0 against bf16 keys and values: {} of {} choices equal, divergence "
+      "{:.6f}\n",
+      GetParam().name,
       agreed,
       total,
       divergence
@@ -155,7 +176,7 @@ TEST_F(BoltTiny, QuantisedKeysAndValuesKeepTheChoices) {
 }
 
 /// Drafts after every accepted stretch of the stored text, as the engine would.
-TEST_F(BoltTiny, DraftsAreAccepted) {
+TEST_P(BoltTiny, DraftsAreAccepted) {
   int64_t steps = 0;
   int64_t emitted = 0;
   const auto block = static_cast<size_t>(drafter_->shape().block);
@@ -182,7 +203,7 @@ TEST_F(BoltTiny, DraftsAreAccepted) {
     }
   }
   const double length = static_cast<double>(emitted) / static_cast<double>(steps);
-  fmt::print("bolt-tiny: {:.2f} tokens a step over {} steps\n", length, steps);
+  fmt::print("bolt-tiny {}: {:.2f} tokens a step over {} steps\n", GetParam().name, length, steps);
   EXPECT_GT(length, 4.5);
 }
 

@@ -75,6 +75,12 @@ std::string tiny(const std::string& relative) {
   return exists(beside) ? beside : OCTET_SOURCE_DIR "/tests/golden/tiny/" + relative;
 }
 
+/// As `tiny`; the target's folder lies beside the project alone, which keeps its GGUF file.
+std::string tiny_target(const std::string& relative) {
+  const std::string path = tiny(relative);
+  return relative == "hf-tiny" && !exists(path) ? tiny("tiny-bf16.gguf") : path;
+}
+
 std::vector<TokenId> sequence_tokens(const char* name) {
   return token_list(*read_json(tiny("sequences.json")).find_array(name));
 }
@@ -129,10 +135,11 @@ class TinyPair : public testing::TestWithParam<PairCase> {};
 
 TEST_P(TinyPair, LogitsTapsFusionAndDrafts) {
   const PairCase& pair = GetParam();
-  if (!exists(tiny(pair.target))) {
-    GTEST_SKIP() << tiny(pair.target) << " is not there";
+  const std::string target_path = tiny_target(pair.target);
+  if (!exists(target_path)) {
+    GTEST_SKIP() << target_path << " is not there";
   }
-  Engine engine(tiny(pair.target), tiny(pair.drafter), DraftHead::kOwnIfPresent);
+  Engine engine(target_path, tiny(pair.drafter), DraftHead::kOwnIfPresent);
   const int64_t vocabulary = engine.target().shape().vocabulary;
   const int64_t hidden = engine.target().shape().hidden;
   const JsonValue summary = read_json(tiny(std::string(pair.name) + "/summary.json"));
@@ -247,9 +254,6 @@ TEST(TinyGreedy, Q4) {
 
 /// The step protocol with a real rollback: draft, verify, take back, inject what was kept.
 TEST(TinyCycles, DraftsAndVerificationOfTheReference) {
-  if (!exists(tiny("tiny-bf16.gguf"))) {
-    GTEST_SKIP() << tiny("tiny-bf16.gguf") << " is not there";
-  }
   Engine engine(tiny("tiny-bf16.gguf"), tiny("tiny-dflash-bf16.gguf"), DraftHead::kOwnIfPresent);
   const std::vector<int>& taps = engine.drafter().shape().taps;
   const JsonValue summary = read_json(tiny("tiny-bf16/summary.json"));
@@ -290,10 +294,7 @@ TEST(TinyCycles, DraftsAndVerificationOfTheReference) {
 TEST(TinyNvfp4, DraftsWithEitherHead) {
   for (const DraftHead head : {DraftHead::kOwnIfPresent, DraftHead::kTarget}) {
     const char* suffix = head == DraftHead::kTarget ? "draft_logits_target_head" : "draft_logits";
-    // The project keeps the same target as a GGUF file alone.
-    const std::string folder = tiny("hf-tiny");
-    const std::string target = exists(folder) ? folder : tiny("tiny-bf16.gguf");
-    Engine engine(target, tiny("hf-tiny-dflash-nvfp4"), head);
+    Engine engine(tiny_target("hf-tiny"), tiny("hf-tiny-dflash-nvfp4"), head);
     Deviation drafts;
     Deviation fused;
     for (const char* name : {"s007", "s033", "s200"}) {

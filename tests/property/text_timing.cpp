@@ -1,5 +1,6 @@
 // How fast the tokenizer loads and encodes, in processor time. The limits are an order of magnitude
-// wider than the goals (0.6 s, 5 MB/s), because machines differ, and still catch what is quadratic.
+// wider than the goals (0.6 s, 5 MB/s), because machines differ, two under AddressSanitizer, and
+// still catch what is quadratic.
 // OCTET_TEST_TIMING=1 takes texts of 10 MB and prints the figures.
 #include <cstdlib>
 #include <ctime>
@@ -15,8 +16,9 @@
 namespace octet {
 namespace {
 
-constexpr double kMostLoadSeconds = 6.0;
-constexpr double kLeastMegabytesPerSecond = 0.5;
+constexpr double kSlack = test::kUnderAddressSanitizer ? 100.0 : 10.0;
+constexpr double kMostLoadSeconds = 0.6 * kSlack;
+constexpr double kLeastMegabytesPerSecond = 5.0 / kSlack;
 
 bool prints_figures() {
   return std::getenv("OCTET_TEST_TIMING") != nullptr;  // NOLINT(concurrency-mt-unsafe)
@@ -62,9 +64,6 @@ std::string random_characters(std::mt19937_64& random, char32_t first, uint64_t 
 }
 
 TEST(TokenizerTiming, LoadsAndEncodesFast) {
-  if (test::kUnderAddressSanitizer) {
-    GTEST_SKIP() << "the speed of the bare process is held";
-  }
   const std::string json = test::read_text(test::kGemma3Json);
   if (json.empty()) {
     OCTET_NEEDS(test::kGemma3Json);

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <simdjson.h>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "octet/models/load_model.h"
 #include "octet/speculation/drafters/dflash_drafter.h"
 #include "octet/text/load_tokenizer.h"
+#include "support/held_out_dialogues.h"
 
 namespace octet::test {
 
@@ -44,16 +44,14 @@ inline TrainedPair load_trained_pair() {
 }
 
 /// The prompts of the first `turns` model turns of the held-out dialogues: everything before the
-/// turn's own text. There are 145.
+/// turn's own text.
 inline std::vector<std::vector<TokenId>> held_out_prompts(
     const Tokenizer& tokenizer, size_t turns
 ) {
   constexpr std::string_view kTurn = "<|turn>model\n";
-  const std::string path = OCTET_SOURCE_DIR "/tests/golden/engine/held_out_dialogues.json";
   std::vector<std::vector<TokenId>> prompts;
-  simdjson::dom::parser parser;
-  for (const auto element : parser.load(path).get_array()) {
-    const std::string_view text = element.get_string();
+  for (const std::string& dialogue : held_out_dialogues()) {
+    const std::string_view text = dialogue;
     for (size_t at = text.find(kTurn); at != std::string_view::npos && prompts.size() < turns;
          at = text.find(kTurn, at + 1)) {
       prompts.push_back(tokenizer.with_bos(
