@@ -2,16 +2,20 @@
 // a resumed run, two processes that follow one, and refusals in one sentence.
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <span>
 
 #include <gtest/gtest.h>
 
 #include "octet/base/error.h"
 #include "octet/engine/acceptance_replay.h"
+#include "octet/formats/json_value.h"
 #include "octet/formats/open_checkpoint.h"
 #include "octet/formats/rope_frequencies.h"
 #include "octet/models/load_model.h"
 #include "octet/speculation/drafters/dflash_drafter.h"
 #include "octet/text/load_tokenizer.h"
+#include "octet/train/corpus/withheld.h"
 #include "octet/train/options.h"
 #include "octet/train/state_file.h"
 #include "octet/train/training_run.h"
@@ -266,6 +270,27 @@ TEST(TrainProgram, ASmallTargetThatTheEngineOpens) {
   EXPECT_EQ(load_tokenizer(*checkpoint)->vocabulary_size(), 4096);
 }
 
+TEST(TrainProgram, AWithheldDialogueIsNotInTheCorpus) {
+  const TemporaryDirectory directory;
+  const std::string judged = corpus(directory, 60);
+  const std::string file = directory.file("learned.jsonl");
+  const Outcome outcome = run_train(
+      {"corpus", "-o", file, "--dialogues", "200", "--withhold", judged, "--withhold", judged},
+      directory
+  );
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  train::Withheld withheld;
+  train::withhold_file(judged, withheld);
+  std::ifstream lines(file);
+  std::string line;
+  int count = 0;
+  for (; std::getline(lines, line); ++count) {
+    EXPECT_FALSE(withheld.holds(*parse_json(std::as_bytes(std::span(line))).find_string("text")));
+  }
+  EXPECT_EQ(count, 200);
+  expect_refusal({"corpus", "-o", judged, "--withhold", judged, "--force"}, "corpus.jsonl");
+}
+
 TEST(TrainProgram, RefusesInOneSentence) {
   const TemporaryDirectory directory;
   const std::string good = corpus(directory, 4);
@@ -318,6 +343,7 @@ TEST(TrainProgram, RefusesFlagsThatWouldDoNothing) {
       {{"--meet", "127.0.0.1:1"}, "--meet requires --processes"},
       {{"--init", kDrafter, "--init-scale", "0.02"}, "excludes"},
       {{"--init", kDrafter, "--layers", "3"}, "excludes"},
+      {{"--warm-up", "0.5", "--flat", "0.4"}, "--warm-up 0.5 goes beyond --flat 0.4"},
       {{"--optimizer", "adamw", "--matrix-rate", "0.1"}, "--matrix-rate is the rate of Muon"},
   };
   for (const auto& [flags, says] : cases) {
@@ -337,6 +363,8 @@ TEST(TrainProgram, NeverWritesOverWhatItReads) {
   );
   expect_refusal(with(short_run(data, output, "1"), {"--force", "--state", data}), "the same");
   expect_refusal({"samples", "-m", kTarget, "--data", data, "-o", data, "--force"}, "the same");
+  const std::string both = directory.file("both");
+  expect_refusal(with(short_run(data, output, "1"), {"--state", both, "--html", both}), "the same");
   EXPECT_EQ(read_text(data), before);
 }
 
@@ -476,6 +504,38 @@ TEST(TrainProgram, RefusesModelsThatItCannotTrain) {
       "output head of its own"
   );
   EXPECT_FALSE(std::filesystem::exists(output));
+}
+
+TEST(TrainProgram, AnInitialDrafterKeepsTheFactorOfItsEmbeddings) {
+  const TemporaryDirectory directory;
+  const std::string data = corpus(directory, 8);
+  Checkpoint silent = *open_checkpoint(kDrafter);
+  silent.metadata.erase("dflash.embedding_scale");
+  const std::string initial = directory.file("silent.gguf");
+  convert_to_gguf(silent, initial);
+  const auto run = [&](const std::string& output, const std::vector<std::string>& more) {
+    return with(
+        {"drafter",
+         "-m",
+         kTarget,
+         "--init",
+         initial,
+         "--data",
+         data,
+         "-o",
+         directory.file(output),
+         "--steps",
+         "1",
+         "-t",
+         "1",
+         "-q"},
+        more
+    );
+  };
+  expect_refusal(run("o", {}), "does not say the factor of its embeddings");
+  ASSERT_EQ(refusal(run("o", {"--embedding-scale", "16"})), "");
+  const auto trained = open_checkpoint(directory.file("o"));
+  EXPECT_EQ(trained->metadata.find_number("dflash.embedding_scale"), 16.0);
 }
 
 TEST(TrainProgram, InterruptedSamplesGoOnAndAreTheSame) {

@@ -82,6 +82,13 @@ TEST(Resuming, IsTheUninterruptedRunToTheBit) {
   }
 }
 
+// Whether a validation is a gain must not depend on an interruption before it.
+TEST(Resuming, KeepsEveryDigitOfAValidation) {
+  t::TrainingRecord record;
+  record.validations = {{.step = 3, .value = 7.0 / 3.0, .by_position = {}}};
+  EXPECT_EQ(t::parse_record(t::record_text(record)).validations.at(0).value, 7.0 / 3.0);
+}
+
 TEST(Resuming, RefusesTheStateOfAnotherRun) {
   TrainingFixture fixture;
   const TemporaryDirectory directory;

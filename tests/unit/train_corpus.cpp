@@ -8,6 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "octet/train/corpus/topics.h"
+#include "octet/train/corpus/withheld.h"
+#include "support/error_message.h"
+#include "support/held_out_dialogues.h"
+#include "support/temporary_directory.h"
 
 namespace octet::test {
 namespace {
@@ -121,6 +125,57 @@ TEST(Corpus, EveryTopicOccurs) {
   for (const std::string& mark : marks) {
     EXPECT_GT(seen[mark], 10) << mark;
   }
+}
+
+std::string sum_dialogue(const std::string& question, const std::string& answer) {
+  return fmt::format("<|turn>user\n{}<turn|>\n<|turn>model\n{}<turn|>\n", question, answer);
+}
+
+TEST(Withheld, HoldsDialoguesAndTheirSumsInAnyWords) {
+  t::Withheld withheld;
+  const std::string asked = sum_dialogue("What is 7 times 12?", "The answer is 84.");
+  withheld.add(asked);
+  withheld.add(sum_dialogue("Rosa has 15 apples and gives 2 of them to Sam.", "15 - 2 = 13."));
+  withheld.add(sum_dialogue("Count from 2 to 8 in steps of 2.", "2, 4, 6, 8."));
+  EXPECT_EQ(withheld.dialogues(), 3);
+  EXPECT_EQ(withheld.sums(), 2);
+  EXPECT_TRUE(withheld.holds(asked));
+  EXPECT_TRUE(withheld.holds(sum_dialogue("Multiply 12 by 7.", "12 * 7 = 84. It is 84.")));
+  EXPECT_TRUE(withheld.holds(
+      sum_dialogue("Hello.", "Hello.") + sum_dialogue("Subtract: 15 - 2.", "The answer is 13.")
+  ));
+  EXPECT_FALSE(withheld.holds(sum_dialogue("What is 7 plus 12?", "The answer is 19.")));
+  EXPECT_FALSE(withheld.holds(sum_dialogue("What is 15 plus 2?", "The answer is 17.")));
+  EXPECT_FALSE(withheld.holds(sum_dialogue("What is 84?", "A number.")));
+}
+
+TEST(Withheld, KnowsTheSumsOfTheHeldOutDialogues) {
+  t::Withheld withheld;
+  t::withhold_file(OCTET_SOURCE_DIR "/tests/golden/held_out_dialogues.json", withheld);
+  EXPECT_EQ(withheld.dialogues(), 300);
+  EXPECT_GT(withheld.sums(), 60);
+  for (const std::string& dialogue : held_out_dialogues()) {
+    EXPECT_TRUE(withheld.holds(dialogue));
+  }
+  size_t held = 0;
+  for (const std::string& dialogue : dialogues(2000, 0.35)) {
+    held += withheld.holds(dialogue) ? 1 : 0;
+  }
+  EXPECT_GT(held, 20U) << "without --withhold a corpus has them";
+  EXPECT_LT(held, 400U);
+}
+
+TEST(Withheld, FilesThatAreNoneAreRefusedByLine) {
+  const TemporaryDirectory directory;
+  t::Withheld withheld;
+  const auto message = [&](const std::string& content) {
+    const std::string file = directory.write("withheld", content);
+    return error_message([&] { t::withhold_file(file, withheld); });
+  };
+  EXPECT_EQ(message("{\"text\": \"a\"}\n\n{\"text\": \"b\"}\n"), "");
+  EXPECT_NE(message("{\"text\": \"a\"}\n{\"words\": 3}\n").find("line 2"), std::string::npos);
+  EXPECT_NE(message("[\"a\", 3]").find("expected a list of texts"), std::string::npos);
+  EXPECT_NE(message("[\"a\"").find("line 1"), std::string::npos);
 }
 
 }  // namespace

@@ -148,10 +148,10 @@ void add_together(CLI::App& app, LoopOptions& loop) {
 
 void add_drafter_shape(CLI::App& app, DrafterArguments& drafter) {
   DrafterShape& shape = drafter.shape;
-  const auto size = [&app](const char* flag, int64_t& value, const char* text) {
+  const auto size = [&app](const char* flag, int64_t& value, const char* text, int least = 1) {
     return app.add_option(flag, value, text)
         ->capture_default_str()
-        ->check(CLI::Range(1, 1 << 20))
+        ->check(CLI::Range(least, 1 << 20))
         ->type_name("N")
         ->excludes("--init")
         ->group(kGroupModel);
@@ -164,7 +164,7 @@ void add_drafter_shape(CLI::App& app, DrafterArguments& drafter) {
   size("--kv-heads", shape.kv_heads, "key and value heads");
   size("--head-dim", shape.head_dim, "width of a head");
   size("--feed-forward", shape.feed_forward, "default: twice the target's hidden size");
-  size("--window", shape.window, "context positions that a row sees");
+  size("--window", shape.window, "context positions that a row sees; 0: all of them", 0);
   size("--block", shape.block, "rows of a block: the anchor and the masks")
       ->check(CLI::Range(2, 64));
   app.add_option("--taps", shape.taps, "zero-based target layers to read, e.g. 1,2,3,4")
@@ -180,10 +180,11 @@ void add_drafter_shape(CLI::App& app, DrafterArguments& drafter) {
   app.add_option(
          "--embedding-scale",
          shape.embedding_scale,
-         "of the block's embeddings; default: square root of the hidden size"
+         "of the block's embeddings; default: square root of the hidden size, or what the drafter "
+         "of "
+         "--init has"
   )
       ->check(CLI::PositiveNumber)
-      ->excludes("--init")
       ->group(kGroupModel);
   app.add_option("--init-scale", drafter.initial_scale, "of random weights: 1 / fan-in, or 0.02")
       ->transform(CLI::CheckedTransformer(std::map<std::string, InitialScale>{
@@ -264,6 +265,16 @@ void add_corpus(CLI::App& app, CorpusArguments& corpus) {
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("X");
   app.add_option("--seed", corpus.seed, "other dialogues for each")->capture_default_str();
+  app.add_option(
+         "--withhold",
+         corpus.withheld_files,
+         "write none of its dialogues, and no other with one of their sums: what is judged with "
+         "them "
+         "was then not learnt by heart; repeatable"
+  )
+      ->expected(1)
+      ->take_all()
+      ->type_name("FILE");
   app.add_flag("--force", corpus.force, "replace the output");
 }
 
@@ -298,6 +309,18 @@ void check_loop(const CLI::App& app, const LoopOptions& loop) {
     throw Error(
         ErrorKind::kInvalidArgument,
         "--matrix-rate is the rate of Muon, which --optimizer adamw does without; give --rate"
+    );
+  }
+  const Schedule& schedule = loop.trainer.schedule;
+  if (schedule.warm_up > schedule.flat) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format(
+            "--warm-up {:g} goes beyond --flat {:g}: rates would fall before they have risen; give "
+            "a smaller --warm-up",
+            schedule.warm_up,
+            schedule.flat
+        )
     );
   }
   const ProcessPlace& place = loop.place;

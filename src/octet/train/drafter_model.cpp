@@ -101,7 +101,9 @@ ModelFrame new_drafter_frame(const Checkpoint& target, const DrafterShape& shape
   return result;
 }
 
-ModelFrame drafter_frame(const Checkpoint& drafter, const Checkpoint& target) {
+ModelFrame drafter_frame(
+    const Checkpoint& drafter, const Checkpoint& target, float embedding_scale
+) {
   ModelFrame result;
   result.portable = tokenizer_of(target);
   for (const auto& [key, value] : drafter.metadata.entries()) {
@@ -109,6 +111,7 @@ ModelFrame drafter_frame(const Checkpoint& drafter, const Checkpoint& target) {
       result.portable.metadata.set(key, value);
     }
   }
+  result.portable.metadata.set("dflash.embedding_scale", embedding_scale);
   return result;
 }
 

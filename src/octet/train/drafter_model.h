@@ -27,14 +27,17 @@ struct DrafterShape {
   int64_t block = 8;
   std::vector<int64_t> taps;  // zero-based target layers; empty: as many as fit, evenly
   double rope_base = 1e6;
-  double embedding_scale = 0.0;  // 0: the square root of the hidden size
+  double embedding_scale = 0.0;  // 0: the square root of the hidden size, or as trained before
 };
 
 /// Canonical metadata, with the target's tokenizer. Throws Error where shape and target do not fit.
 ModelFrame new_drafter_frame(const Checkpoint& target, const DrafterShape& shape);
 
-/// The metadata of an existing drafter, completed by the target's tokenizer.
-ModelFrame drafter_frame(const Checkpoint& drafter, const Checkpoint& target);
+/// The metadata of an existing drafter, completed by the target's tokenizer, with the factor of its
+/// embeddings.
+ModelFrame drafter_frame(
+    const Checkpoint& drafter, const Checkpoint& target, float embedding_scale
+);
 
 /// The weights as they are now, in the engine. `target` must outlive the result.
 std::unique_ptr<DFlashDrafter> drafter_in_engine(

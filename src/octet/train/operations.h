@@ -11,8 +11,9 @@
 
 namespace octet::train {
 
-/// What products take: operands rounded to bfloat16 (twice as fast where the CPU has instructions
-/// for it), or the tensors' own type. Sums, norms and everything between products keep the type.
+/// What products take and give: values rounded to bfloat16 (twice as fast where the CPU has
+/// instructions for it; sums inside a product are float32), or the tensors' own type. Norms and
+/// everything between products keep the type.
 enum class Precision { kFull, kBF16 };
 
 /// x W^T: x [n, in], weight [out, in].

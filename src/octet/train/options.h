@@ -58,6 +58,7 @@ struct CorpusArguments {
   int64_t dialogues = 40'000;
   double thinking_share = 0.35;
   uint64_t seed = 0;
+  std::vector<std::string> withheld_files;  // dialogues that are not to be in it, nor their sums
   bool force = false;
 };
 

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
+#include "octet/cli/embedding_scale.h"
 #include "octet/engine/acceptance_replay.h"
 #include "octet/evaluate/checkpoint_digest.h"
 #include "octet/formats/open_checkpoint.h"
@@ -55,6 +57,29 @@ struct Beginning {
   std::string description;  // of the weights
 };
 
+/// What the drafter was trained with before: asked for, in its file, or measured and stored beside
+/// it. A wrong factor would train a good drafter away from what it knows.
+float scale_of(
+    const DrafterArguments& arguments, const Checkpoint& drafter, const Checkpoint& target
+) {
+  std::optional<float> asked;
+  if (arguments.shape.embedding_scale > 0.0) {
+    asked = static_cast<float>(arguments.shape.embedding_scale);
+  }
+  const auto known = cli::known_embedding_scale(asked, drafter, target);
+  if (!known) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format(
+            "{}: does not say the factor of its embeddings; give --embedding-scale, or let `octet "
+            "run` with this target measure and store it first",
+            drafter.path
+        )
+    );
+  }
+  return embedding_factor(known->scale, read_dflash_config(drafter));
+}
+
 Beginning begin(const DrafterArguments& arguments, const FrozenTarget& target) {
   Beginning beginning;
   if (arguments.initial.empty()) {
@@ -85,7 +110,9 @@ Beginning begin(const DrafterArguments& arguments, const FrozenTarget& target) {
   }
   // The engine's own checks of the pair.
   load_drafter(checkpoint, *target.ops, *target.model, {});
-  beginning.frame = drafter_frame(*checkpoint, *target.checkpoint);
+  beginning.frame = drafter_frame(
+      *checkpoint, *target.checkpoint, scale_of(arguments, *checkpoint, *target.checkpoint)
+  );
   beginning.parameters = parameters_of(*checkpoint, [](std::string_view) { return true; });
   beginning.description = beginning_description(checkpoint.get(), "");
   return beginning;
@@ -180,7 +207,7 @@ int train_drafter(const DrafterArguments& arguments) {
   const std::string about =
       description(arguments, beginning, *target.checkpoint, texts_digest(texts.texts));
   const ModelFrame frame = std::move(beginning.frame);
-  const double scale = config.embedding_scale.value_or(1.0F);
+  const double scale = config.embedding_scale.value();
   DrafterTask task(
       DrafterNetwork(config, target.embedding, scale, loop.precision),
       std::move(beginning.parameters),

@@ -38,7 +38,7 @@ std::vector<double> read_list(const JsonArray* list) {
   return values;
 }
 
-/// Every digit of a sum that goes on growing; JsonWriter rounds to nine.
+/// Every digit of what later numbers are added to or held against; JsonWriter rounds to nine.
 std::string exact(double value) {
   return fmt::format("{}", value);
 }
@@ -120,7 +120,7 @@ std::string record_text(const TrainingRecord& record) {
   }
   json.end_array().key("validations").begin_array();
   for (const Validation& validation : record.validations) {
-    json.begin_object().member("step", validation.step).member("value", validation.value);
+    json.begin_object().member("step", validation.step).member("value", exact(validation.value));
     write_list(json, "by_position", validation.by_position);
     json.end_object();
   }
@@ -148,7 +148,7 @@ TrainingRecord parse_record(const std::string& text) {
     for (const JsonValue& one : *validations) {
       record.validations.push_back(
           {one.find_integer("step").value_or(0),
-           one.find_number("value").value_or(0.0),
+           read_exact(one.find_string("value")),
            read_list(one.find_array("by_position"))}
       );
     }

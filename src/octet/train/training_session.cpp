@@ -123,6 +123,7 @@ void TrainingSession::check_places(const std::vector<std::string>& models) const
   kept.insert(kept.end(), options_.data_files.begin(), options_.data_files.end());
   kept.insert(kept.end(), options_.validation_files.begin(), options_.validation_files.end());
   prepare_file(kept, options_.html_file, "--html");
+  kept.push_back(options_.html_file);
   prepare_file(kept, options_.state_file, "--state");
   if (!options_.resume && !options_.force && !options_.state_file.empty() &&
       std::filesystem::exists(options_.state_file)) {
@@ -135,7 +136,7 @@ void TrainingSession::check_places(const std::vector<std::string>& models) const
         )
     );
   }
-  kept.insert(kept.end(), {options_.state_file, options_.html_file});
+  kept.push_back(options_.state_file);
   prepare_output(
       kept,
       options_.output,
