@@ -534,12 +534,20 @@ TEST(EngineThinking, BudgetsAreExactWithAndWithoutDrafts) {
 }
 
 TEST(EngineThinking, EndsOnDemand) {
-  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(1));
   GenerateRequest request = request_for(conversation(0, 4, true));
   request.max_tokens = 300;
   ASSERT_GT(thoughts_of(plain_reply(request).tokens), 8) << "this thought ends soon anyway";
+  // Behind another reply, so that it has not begun when its thought is ended.
+  GenerateRequest before = request;
+  before.max_tokens = 700;
+  for (const TokenId stop : pair().tokenizer->stop_ids()) {
+    before.sampling.logit_bias.push_back({stop, -100.0F});
+  }
+  const auto first = engine.submit(engine_request(before));
   const auto stream = engine.submit(engine_request(request));
-  stream->end_thinking();  // at the latest before its second step
+  stream->end_thinking();
+  first->cancel();
   const Outcome outcome = outcome_of(*stream);
   EXPECT_LE(outcome.finished.thinking_tokens, 8);
   EXPECT_EQ(outcome.finished.result.finish, FinishReason::kStopToken);

@@ -22,9 +22,10 @@ Slot::Reusable Slot::reusable(std::span<const TokenId> prompt) const {
   if (can_return_to(shared)) {
     return {shared, true};
   }
-  // The rows between are processed again, for the drafter to see them.
+  // The rows between are processed again, for the drafter to see them: where this text is drafted.
+  const bool drafted = !policy_ || policy_->drafting();
   const int64_t earlier = shared - std::min(shared, drafter_.feature_window());
-  if (earlier > 0 && sequence.cache->can_truncate(earlier)) {
+  if (drafted && earlier > 0 && sequence.cache->can_truncate(earlier)) {
     return {earlier, false};
   }
   // Drafting from little context for a while costs less than a whole prompt.

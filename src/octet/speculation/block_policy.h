@@ -61,6 +61,8 @@ class BlockPolicy {
   BlockPolicy(const StepCosts& costs, int max_drafts);
 
   int max_drafts() const { return max_drafts_; }
+  /// Whether drafting pays at present, or might: nothing is known yet.
+  bool drafting() const { return drafting_; }
 
   /// A policy that begins another text with what was learnt here. The next look comes when it would
   /// have come here.
