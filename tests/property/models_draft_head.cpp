@@ -83,7 +83,7 @@ TEST(DraftHead, CopiedRowsScoreAsTheWholeHead) {
         EXPECT_EQ(some[r][c], all[r][static_cast<size_t>(tokens[c])]) << r << " " << c;
       }
     }
-    EXPECT_LT(shortened->block_work().weight_bytes - full->block_work().weight_bytes, 0);
+    EXPECT_LT(shortened->block_work(0).weight_bytes - full->block_work(0).weight_bytes, 0);
   }
 }
 

@@ -91,17 +91,32 @@ TEST(CycleBench, MeasuresEveryPartOfAPairAndItsFloor) {
       EXPECT_FALSE(measured->profile.empty()) << name;
     }
   }
-  // More rows are more arithmetic and no more weights; a longer context is more bytes.
+  // By hand, from the shapes. A row's products are 38,912 multiply-adds; two layers see the window
+  // of 8 keys, two all of them.
+  EXPECT_EQ(report.find("C_t", 100)->float_operations, 2 * (38912 + 4 * 8 * 32 + 4 * 101 * 64));
   EXPECT_EQ(
-      report.find("C_v(8)", 0)->float_operations, 8 * report.find("C_t", 0)->float_operations
+      report.find("C_v(8)", 100)->float_operations, 2 * (8 * 38912 + 4 * 64 * 32 + 4 * 836 * 64)
   );
-  EXPECT_GT(report.find("C_t", 100)->floor_bytes, report.find("C_t", 0)->floor_bytes);
+  EXPECT_EQ(
+      report.find("C_t", 100)->floor_bytes - report.find("C_t", 0)->floor_bytes,
+      2 * 2 * 2 * (7 + 100) * 32 * 2  // stored rows are 32 values wide at least
+  );
+  // A block's products, and 156 keys in each of its two layers behind a context of the window's 16.
+  EXPECT_EQ(report.find("C_d", 100)->float_operations, 2 * (137216 + 2 * 156 * 64));
+  EXPECT_EQ(
+      report.find("C_d", 100)->floor_bytes - report.find("C_d", 0)->floor_bytes,
+      2 * 2 * 2 * (23 - 8) * 32 * 2
+  );
+  EXPECT_EQ(report.find("inject(4)", 100)->float_operations, 2 * 4 * 4096);
   const CycleRow* prefill = report.find("prefill", 0);
   EXPECT_EQ(prefill->rows, 40);
   EXPECT_EQ(prefill->ms.size(), 1U);
   EXPECT_GT(prefill->first_ms, 0.0);
   EXPECT_FALSE(prefill->first_profile.empty());
   EXPECT_FALSE(prefill->profile.empty());
+  // Sixteen rows reach the highest tap and are injected, one the head; all leave their keys.
+  EXPECT_EQ(prefill->float_operations, 2 * (723968 + 98560 + 16 * 4096));
+  EXPECT_EQ(report.find("first token", 0)->float_operations, 2 * (453632 + 32256 + 16 * 4096));
   EXPECT_GT(report.speedup(4.0, 0), 0.0);
 }
 

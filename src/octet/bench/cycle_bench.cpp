@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <random>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,32 @@ constexpr int kMostShortPasses = 64;
 double ms_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
       .count();
+}
+
+/// The passes that process a prompt from nothing, as the verify cycle feeds them: features for the
+/// drafter's window, logits for the last row.
+std::vector<PassRows> prompt_passes(int64_t length, const CycleBenchInputs& inputs) {
+  const int64_t window = inputs.drafter != nullptr ? inputs.drafter->shape().window : 0;
+  const int64_t first_feature = window > 0 ? std::max<int64_t>(0, length - window) : 0;
+  std::vector<PassRows> passes;
+  for (int64_t at = 0; at < length;) {
+    const int64_t rows = std::min(inputs.target.max_rows(), length - at);
+    const int64_t end = at + rows;
+    const int64_t features = std::min(rows, std::max<int64_t>(0, end - first_feature));
+    passes.push_back(
+        {.position = at,
+         .rows = rows,
+         .logits_rows = end == length ? 1 : 0,
+         .feature_rows = inputs.drafter != nullptr ? features : 0}
+    );
+    at = end;
+  }
+  return passes;
+}
+
+std::span<const int> taps_of(const CycleBenchInputs& inputs) {
+  return inputs.drafter != nullptr ? std::span<const int>(inputs.drafter->shape().taps)
+                                   : std::span<const int>();
 }
 
 /// The models, one prepared cache a context, and the tokens and features to feed them with.
@@ -57,7 +84,7 @@ class Subject {
         .logits_rows = rows,
         .feature_rows = inputs_.drafter != nullptr ? rows : 0};
     const auto begin = std::chrono::steady_clock::now();
-    inputs_.target.forward({&segment, 1}, taps(), rows_);
+    inputs_.target.forward({&segment, 1}, taps_of(inputs_), rows_);
     const double ms = ms_since(begin);
     cache.truncate(length);
     return ms;
@@ -93,42 +120,40 @@ class Subject {
     return ms;
   }
 
-  /// A prompt from nothing, in chunks, as the verify cycle feeds it: features for the drafter's
-  /// window, logits for the last row.
+  /// A prompt from nothing.
   double prompt_ms(int64_t length) {
     const auto cache = inputs_.target.new_cache(length + 1, options_.kv_type);
     DraftModel* drafter = inputs_.drafter;
     const auto draft_cache = drafter != nullptr ? drafter->new_cache(length + kBlockRows) : nullptr;
-    const int64_t window = drafter != nullptr ? drafter->shape().window : 0;
-    const int64_t first_feature = window > 0 ? std::max<int64_t>(0, length - window) : 0;
+    const std::vector<PassRows> passes = prompt_passes(length, inputs_);
+    bool injected = false;
     const auto begin = std::chrono::steady_clock::now();
-    if (draft_cache != nullptr) {
-      draft_cache->restart(first_feature);
-    }
-    for (int64_t at = 0; at < length;) {
-      const int64_t rows = std::min(inputs_.target.max_rows(), length - at);
-      const int64_t end = at + rows;
+    for (const PassRows& pass : passes) {
       const SequenceRows segment = {
           .cache = cache.get(),
-          .tokens = std::span(tokens_).subspan(static_cast<size_t>(at), static_cast<size_t>(rows)),
-          .logits_rows = end == length ? 1 : 0,
-          .feature_rows =
-              drafter != nullptr ? std::min(rows, std::max<int64_t>(0, end - first_feature)) : 0};
-      inputs_.target.forward({&segment, 1}, taps(), rows_);
-      if (segment.feature_rows > 0) {
+          .tokens = std::span(tokens_).subspan(
+              static_cast<size_t>(pass.position), static_cast<size_t>(pass.rows)
+          ),
+          .logits_rows = pass.logits_rows,
+          .feature_rows = pass.feature_rows};
+      inputs_.target.forward({&segment, 1}, taps_of(inputs_), rows_);
+      if (pass.feature_rows > 0) {
+        if (!std::exchange(injected, true)) {
+          draft_cache->restart(pass.position + pass.rows - pass.feature_rows);
+        }
         drafter->inject(*draft_cache, rows_.features);
       }
-      at = end;
     }
     return ms_since(begin);
   }
 
- private:
-  std::span<const int> taps() const {
-    return inputs_.drafter != nullptr ? std::span<const int>(inputs_.drafter->shape().taps)
-                                      : std::span<const int>();
+  /// Positions that a draft at this context finds.
+  int64_t draft_context(size_t context) const {
+    const DraftCache& cache = *draft_caches_[context];
+    return cache.length() - cache.valid_from();
   }
 
+ private:
   ConstRows random_features(int64_t rows) {
     const int64_t cols =
         static_cast<int64_t>(inputs_.drafter->shape().taps.size()) * inputs_.target.shape().hidden;
@@ -216,10 +241,14 @@ class TaskList {
   std::vector<Task>& tasks() { return tasks_; }
 
  private:
-  static void set_floor(CycleRow& row, const PassWork& work, int64_t rows) {
-    row.floor_bytes = work.weight_bytes;
-    row.int8_operations = 2 * rows * work.int8_multiply_adds;
-    row.float_operations = 2 * rows * work.float_multiply_adds;
+  static void set_floor(CycleRow& row, const PassWork& work) {
+    row.floor_bytes = work.weight_bytes + work.kv_bytes;
+    row.int8_operations = 2 * work.int8_multiply_adds;
+    row.float_operations = 2 * work.float_multiply_adds;
+  }
+
+  PassWork pass_work(const PassRows& rows) const {
+    return inputs_.target.pass_work(rows, taps_of(inputs_), options_.kv_type);
   }
 
   void add_forwards(size_t context) {
@@ -229,8 +258,7 @@ class TaskList {
       task.row.name = rows == 1 ? "C_t" : fmt::format("C_v({})", rows);
       task.row.context = position;
       task.row.rows = rows;
-      set_floor(task.row, inputs_.target.row_work(), rows);
-      task.row.floor_bytes += inputs_.target.kv_read_bytes(position + rows, options_.kv_type);
+      set_floor(task.row, pass_work({.position = position, .rows = rows, .logits_rows = rows}));
       task.measure = [this, context, rows] { return subject_.forward_ms(context, rows); };
       task.rounds = options_.rounds;
       tasks_.push_back(std::move(task));
@@ -242,7 +270,7 @@ class TaskList {
     draft.row.name = "C_d";
     draft.row.context = options_.contexts[context];
     draft.row.rows = inputs_.drafter->shape().block;
-    set_floor(draft.row, inputs_.drafter->block_work(), 1);
+    set_floor(draft.row, inputs_.drafter->block_work(subject_.draft_context(context)));
     draft.measure = [this, context] { return subject_.draft_ms(context); };
     draft.rounds = options_.rounds;
     tasks_.push_back(std::move(draft));
@@ -251,7 +279,7 @@ class TaskList {
     inject.row.name = fmt::format("inject({})", kInjectRows);
     inject.row.context = options_.contexts[context];
     inject.row.rows = kInjectRows;
-    set_floor(inject.row, inputs_.drafter->inject_work(), kInjectRows);
+    set_floor(inject.row, inputs_.drafter->inject_work(kInjectRows));
     inject.measure = [this, context] { return subject_.inject_ms(context); };
     inject.rounds = options_.rounds;
     tasks_.push_back(std::move(inject));
@@ -261,9 +289,14 @@ class TaskList {
     Task task;
     task.row.name = name;
     task.row.rows = length;
-    const int64_t chunks = (length + inputs_.target.max_rows() - 1) / inputs_.target.max_rows();
-    set_floor(task.row, inputs_.target.prompt_row_work(), length);
-    task.row.floor_bytes *= chunks;
+    PassWork work;
+    for (const PassRows& pass : prompt_passes(length, inputs_)) {
+      work.add(pass_work(pass));
+      if (pass.feature_rows > 0) {
+        work.add(inputs_.drafter->inject_work(pass.feature_rows));
+      }
+    }
+    set_floor(task.row, work);
     task.measure = [this, length] { return subject_.prompt_ms(length); };
     task.rounds = rounds;
     tasks_.push_back(std::move(task));

@@ -53,10 +53,11 @@ class DraftModel {
   virtual ~DraftModel() = default;
   virtual const DraftShape& shape() const = 0;
   virtual ModelMemory memory() const = 0;
-  /// A whole block with its head rows; a head borrowed from the target counts.
-  virtual PassWork block_work() const { return {}; }
-  /// One injected position.
-  virtual PassWork inject_work() const { return {}; }
+  /// A whole block with its head rows, behind `context` positions that are present; a head borrowed
+  /// from the target counts.
+  virtual PassWork block_work(int64_t /*context*/) const { return {}; }
+  /// So many positions injected at once.
+  virtual PassWork inject_work(int64_t /*rows*/) const { return {}; }
   virtual std::unique_ptr<DraftCache> new_cache(int64_t positions) const = 0;
 
   /// Fuses features [n, taps * hidden] and appends them at positions cache.length() .. + n.

@@ -75,13 +75,25 @@ struct ModelMemory {
   int64_t scratch_bytes = 0;
 };
 
-/// What a pass must read and compute: the floors that `octet bench` holds times against.
+/// What a pass must read and compute, all its rows together: the floors that `octet bench` holds
+/// times against.
 struct PassWork {
   int64_t weight_bytes = 0;         // read once, however many rows
-  int64_t int8_multiply_adds = 0;   // of one row, in products with rounded activations
-  int64_t float_multiply_adds = 0;  // of one row, in products with float32 activations
+  int64_t kv_bytes = 0;             // keys and values, read once a layer
+  int64_t int8_multiply_adds = 0;   // in products with rounded activations
+  int64_t float_multiply_adds = 0;  // in products with float32 activations, and in attention
 
-  void add(const Weight* weight, int64_t rows = 1);  // a product with `rows` rows; null: nothing
+  /// A product with `rows` rows; nothing without a weight or rows.
+  void add(const Weight* weight, int64_t rows);
+  void add(const PassWork& other);
+};
+
+/// Rows of one sequence in a pass, as SequenceRows asks for them.
+struct PassRows {
+  int64_t position = 0;  // of the first: so many are stored before it
+  int64_t rows = 0;
+  int64_t logits_rows = 0;   // the last so many
+  int64_t feature_rows = 0;  // likewise
 };
 
 class TargetModel {
@@ -91,12 +103,13 @@ class TargetModel {
   virtual const TargetShape& shape() const = 0;
   virtual int64_t max_rows() const = 0;  // most rows of one sequence in one forward
   virtual ModelMemory memory() const = 0;
-  /// A row with logits.
-  virtual PassWork row_work() const { return {}; }
-  /// A prompt row that nobody reads.
-  virtual PassWork prompt_row_work() const { return {}; }
-  /// Bytes of keys and values that a pass reads when its rows see the `positions` before them.
-  virtual int64_t kv_read_bytes(int64_t /*positions*/, KvType /*type*/) const { return 0; }
+  /// What a forward of these rows takes at least, with the taps and the type of cache that they
+  /// have. Rows of an embedding table are not counted.
+  virtual PassWork pass_work(
+      const PassRows& /*rows*/, std::span<const int> /*taps*/, KvType /*type*/
+  ) const {
+    return {};
+  }
 
   virtual std::unique_ptr<SequenceCache> new_cache(int64_t positions, KvType type) const = 0;
 

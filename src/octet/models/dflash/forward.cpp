@@ -22,13 +22,11 @@ KvCache& cache_of(DraftCache& cache) {
 
 /// The context rows that row j of a block at position p sees, then the block itself: one range,
 /// because block rows are stored right behind the context.
-KeyRange visible_keys(
-    const KvCache& kv, size_t layer_index, const DFlashLayerConfig& layer, int64_t j, int64_t block
-) {
-  const int64_t position = kv.length() + j;
+KeyRange visible_keys(KeyRange context, const DFlashLayerConfig& layer, int64_t j, int64_t block) {
+  const int64_t position = context.end + j;
   const int64_t window_begin = layer.window == 0 ? 0 : position + 1 - layer.window;
-  const int64_t end = layer.causal ? position + 1 : kv.length() + block;
-  return {std::max(kv.first(layer_index), window_begin), end};
+  const int64_t end = layer.causal ? position + 1 : context.end + block;
+  return {std::max(context.begin, window_begin), end};
 }
 
 }  // namespace
@@ -144,30 +142,40 @@ ModelMemory DFlashModel::memory() const {
   return memory;
 }
 
-PassWork DFlashModel::block_work() const {
+PassWork DFlashModel::block_work(int64_t context) const {
   PassWork work;
-  for (const DFlashLayer& layer : weights_.layers) {
-    for (const std::unique_ptr<Weight>* weight :
-         {&layer.query,
-          &layer.key,
-          &layer.value,
-          &layer.output,
-          &layer.gate,
-          &layer.up,
-          &layer.down}) {
-      work.add(weight->get(), config_.block);
+  for (size_t l = 0; l < weights_.layers.size(); ++l) {
+    const DFlashLayer& w = weights_.layers[l];
+    for (const Weight* weight :
+         {w.query.get(),
+          w.key.get(),
+          w.value.get(),
+          w.output.get(),
+          w.gate.get(),
+          w.up.get(),
+          w.down.get()}) {
+      work.add(weight, config_.block);
     }
+    const auto seen = [&](int64_t j) {
+      return visible_keys({0, context}, config_.layers[l], j, config_.block);
+    };
+    for (int64_t j = 0; j < config_.block; ++j) {
+      const int64_t keys = seen(j).end - seen(j).begin;
+      work.float_multiply_adds += 2 * keys * config_.heads * config_.head_dim;
+    }
+    const int64_t read = seen(config_.block - 1).end - seen(0).begin;  // by all rows together
+    work.kv_bytes += 2 * read * config_.kv_heads * kv_row_bytes(options_.kv_type, config_.head_dim);
   }
   work.add(head(), config_.block - 1);
   return work;
 }
 
-PassWork DFlashModel::inject_work() const {
+PassWork DFlashModel::inject_work(int64_t rows) const {
   PassWork work;
-  work.add(weights_.fusion.get());
+  work.add(weights_.fusion.get(), rows);
   for (const DFlashLayer& layer : weights_.layers) {
-    work.add(layer.key.get());
-    work.add(layer.value.get());
+    work.add(layer.key.get(), rows);
+    work.add(layer.value.get(), rows);
   }
   return work;
 }
@@ -280,7 +288,7 @@ void DFlashModel::store_and_attend(size_t l, const Block& block, Rows out) {
   std::vector<KeyRange> ranges;
   for (const KvCache* kv : block.caches) {
     for (int64_t j = 0; j < width; ++j) {
-      ranges.push_back(visible_keys(*kv, l, config_.layers[l], j, width));
+      ranges.push_back(visible_keys({kv->first(l), kv->length()}, config_.layers[l], j, width));
     }
   }
   std::vector<AttendSegment> segments;

@@ -87,8 +87,8 @@ class DFlashModel final : public DraftModel {
   bool has_own_head() const { return own_head_; }
   const DraftShape& shape() const override { return shape_; }
   ModelMemory memory() const override;
-  PassWork block_work() const override;
-  PassWork inject_work() const override;
+  PassWork block_work(int64_t context) const override;
+  PassWork inject_work(int64_t rows) const override;
   std::unique_ptr<DraftCache> new_cache(int64_t positions) const override;
   void inject(DraftCache& cache, ConstRows features) override;
   void draft(std::span<const DraftRequest> requests, Rows logits) override;

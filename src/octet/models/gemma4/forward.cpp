@@ -30,6 +30,32 @@ Rows resize_result(std::vector<float>& buffer, int64_t rows, int64_t cols) {
   return {buffer.data(), rows, cols, cols};
 }
 
+/// Rows that run layer l to its end, as the plan of a forward has them.
+int64_t rows_through(int64_t l, const PassRows& rows, const DepthRule& rule) {
+  if (l < rule.last_kv_layer) {
+    return rows.rows;
+  }
+  return l < rule.feature_layers ? std::max(rows.feature_rows, rows.logits_rows) : rows.logits_rows;
+}
+
+/// Positions that the last `rows` before `end` see together. window: keys that a row sees, itself
+/// included; 0: all.
+int64_t keys_read(int64_t end, int64_t rows, int64_t window) {
+  if (rows == 0) {
+    return 0;
+  }
+  return window > 0 ? std::min(end, window + rows - 1) : end;
+}
+
+/// The same, added up over the rows.
+int64_t keys_seen(int64_t end, int64_t rows, int64_t window) {
+  int64_t keys = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    keys += keys_read(end - row, 1, window);
+  }
+  return keys;
+}
+
 }  // namespace
 
 std::vector<KvLayer> kv_layers_of(const Gemma4Config& config) {
@@ -114,35 +140,37 @@ ModelMemory Gemma4Model::memory() const {
   return {weights_bytes_, tables_bytes_, scratch};
 }
 
-PassWork Gemma4Model::layers_work(int64_t layers, const Weight* head) const {
+PassWork Gemma4Model::pass_work(const PassRows& rows, std::span<const int> taps, KvType type)
+    const {
+  const DepthRule rule = depth_rule(taps);
+  const int64_t end = rows.position + rows.rows;
   PassWork work;
-  work.add(weights_.ple_model_projection.get());
-  for (int64_t l = 0; l < layers; ++l) {
-    const Gemma4Layer& layer = weights_.layers[static_cast<size_t>(l)];
-    for (const std::unique_ptr<Weight>* weight :
-         {&layer.query,
-          &layer.key,
-          &layer.value,
-          &layer.output,
-          &layer.gate,
-          &layer.up,
-          &layer.down,
-          &layer.ple_gate,
-          &layer.ple_projection}) {
-      work.add(weight->get());
+  work.add(weights_.ple_model_projection.get(), rows.rows);
+  for (int64_t l = 0; l < config_.layer_count(); ++l) {
+    const Gemma4LayerConfig& c = config_.layer(l);
+    const Gemma4Layer& w = weights_.layers[static_cast<size_t>(l)];
+    const int64_t staying = rows_through(l, rows, rule);
+    for (const Weight* weight : {w.key.get(), w.value.get()}) {
+      work.add(weight, rows.rows);  // null where another layer's are read
     }
+    for (const Weight* weight :
+         {w.query.get(),
+          w.output.get(),
+          w.gate.get(),
+          w.up.get(),
+          w.down.get(),
+          w.ple_gate.get(),
+          w.ple_projection.get()}) {
+      work.add(weight, staying);
+    }
+    const int64_t window = c.sliding ? config_.window : 0;
+    const int64_t head_bytes = kv_row_bytes(type, c.head_dim);
+    work.kv_bytes += 2 * keys_read(end, staying, window) * c.kv_heads * head_bytes;
+    // A multiplication and an addition for the score, and as many for the value.
+    work.float_multiply_adds += 2 * keys_seen(end, staying, window) * c.heads * c.head_dim;
   }
-  work.add(head);
+  work.add(weights_.head.get(), rows.logits_rows);
   return work;
-}
-
-int64_t Gemma4Model::kv_read_bytes(int64_t positions, KvType type) const {
-  int64_t bytes = 0;
-  for (const Gemma4LayerConfig& layer : config_.layers) {
-    const int64_t seen = layer.sliding ? std::min(positions, config_.window) : positions;
-    bytes += 2 * seen * layer.kv_heads * kv_row_bytes(type, layer.head_dim);
-  }
-  return bytes;
 }
 
 std::unique_ptr<SequenceCache> Gemma4Model::new_cache(int64_t positions, KvType type) const {
@@ -194,10 +222,7 @@ void Gemma4Model::check_sequence(const SequenceRows& sequence) const {
   }
 }
 
-RowPlan Gemma4Model::plan(Batch batch, std::span<const int> taps) const {
-  for (const SequenceRows& sequence : batch) {
-    check_sequence(sequence);
-  }
+DepthRule Gemma4Model::depth_rule(std::span<const int> taps) const {
   DepthRule rule;
   rule.layers = config_.layer_count();
   rule.last_kv_layer = options_.skip_unread_rows ? config_.last_kv_layer() : rule.layers;
@@ -206,7 +231,14 @@ RowPlan Gemma4Model::plan(Batch batch, std::span<const int> taps) const {
     OCTET_CHECK(tap >= 0 && tap < rule.layers);
     rule.feature_layers = std::max<int64_t>(rule.feature_layers, tap + 1);
   }
-  return plan_rows(batch, rule);
+  return rule;
+}
+
+RowPlan Gemma4Model::plan(Batch batch, std::span<const int> taps) const {
+  for (const SequenceRows& sequence : batch) {
+    check_sequence(sequence);
+  }
+  return plan_rows(batch, depth_rule(taps));
 }
 
 /// x = E[t] * sqrt(D)

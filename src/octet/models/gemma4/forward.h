@@ -64,13 +64,7 @@ class Gemma4Model final : public TargetModel {
   const TargetShape& shape() const override { return shape_; }
   int64_t max_rows() const override { return options_.max_rows; }
   ModelMemory memory() const override;
-  PassWork row_work() const override {
-    return layers_work(config_.layer_count(), weights_.head.get());
-  }
-  PassWork prompt_row_work() const override {
-    return layers_work(config_.last_kv_layer() + 1, nullptr);
-  }
-  int64_t kv_read_bytes(int64_t positions, KvType type) const override;
+  PassWork pass_work(const PassRows& rows, std::span<const int> taps, KvType type) const override;
   std::unique_ptr<SequenceCache> new_cache(int64_t positions, KvType type) const override;
   void forward(std::span<const SequenceRows> batch, std::span<const int> taps, ForwardRows& out)
       override;
@@ -84,7 +78,7 @@ class Gemma4Model final : public TargetModel {
   using Batch = std::span<const SequenceRows>;
 
   void check_sequence(const SequenceRows& sequence) const;
-  PassWork layers_work(int64_t layers, const Weight* head) const;
+  DepthRule depth_rule(std::span<const int> taps) const;
   RowPlan plan(Batch batch, std::span<const int> taps) const;
   void embed_rows(const RowPlan& plan);
   void embed_per_layer(const RowPlan& plan);
