@@ -13,7 +13,6 @@
 namespace octet {
 namespace {
 
-constexpr int kBlockRows = 8;
 constexpr int64_t kInjectRows = 4;  // about the rows that a step commits
 constexpr int64_t kFirstTokenPrompt = 16;
 constexpr double kShortPassesMs = 10.0;
@@ -50,6 +49,11 @@ std::span<const int> taps_of(const CycleBenchInputs& inputs) {
                                    : std::span<const int>();
 }
 
+/// Of the passes behind a context.
+int64_t most_rows(const CycleBenchOptions& options) {
+  return std::max(kBlockRows, options.verify_rows);
+}
+
 /// The models, one prepared cache a context, and the tokens and features to feed them with.
 class Subject {
  public:
@@ -59,17 +63,19 @@ class Subject {
     std::uniform_int_distribution<TokenId> token(
         0, static_cast<TokenId>(inputs.target.shape().vocabulary - 1)
     );
-    int64_t most = kBlockRows;
+    int64_t most = most_rows(options);
     for (const int64_t prompt : options.prompts) {
       most = std::max(most, prompt);
     }
     tokens_.resize(static_cast<size_t>(std::max(most, kFirstTokenPrompt)));
     std::generate(tokens_.begin(), tokens_.end(), [&] { return token(random); });
     for (const int64_t context : options.contexts) {
-      target_caches_.push_back(inputs.target.new_cache(context + kBlockRows, options.kv_type));
+      target_caches_.push_back(
+          inputs.target.new_cache(context + most_rows(options), options.kv_type)
+      );
       target_caches_.back()->fill_for_measurement(context);
       if (inputs.drafter != nullptr) {
-        draft_caches_.push_back(inputs.drafter->new_cache(context + int64_t{2} * kBlockRows));
+        draft_caches_.push_back(inputs.drafter->new_cache(context + kInjectRows));
         fill_draft(*draft_caches_.back(), context);
       }
     }
@@ -124,7 +130,7 @@ class Subject {
   double prompt_ms(int64_t length) {
     const auto cache = inputs_.target.new_cache(length + 1, options_.kv_type);
     DraftModel* drafter = inputs_.drafter;
-    const auto draft_cache = drafter != nullptr ? drafter->new_cache(length + kBlockRows) : nullptr;
+    const auto draft_cache = drafter != nullptr ? drafter->new_cache(length) : nullptr;
     const std::vector<PassRows> passes = prompt_passes(length, inputs_);
     bool injected = false;
     const auto begin = std::chrono::steady_clock::now();
@@ -253,9 +259,9 @@ class TaskList {
 
   void add_forwards(size_t context) {
     const int64_t position = options_.contexts[context];
-    for (int64_t rows = 1; rows <= kBlockRows; ++rows) {
+    for (int64_t rows = 1; rows <= most_rows(options_); ++rows) {
       Task task;
-      task.row.name = rows == 1 ? "C_t" : fmt::format("C_v({})", rows);
+      task.row.name = CycleReport::verify_name(rows);
       task.row.context = position;
       task.row.rows = rows;
       set_floor(task.row, pass_work({.position = position, .rows = rows, .logits_rows = rows}));
@@ -351,13 +357,17 @@ double CycleReport::ratio_to_plain(std::string_view name, int64_t context) const
 
 double CycleReport::speedup(double acceptance_length, int64_t context) const {
   const double draft = ratio_to_plain("C_d", context);
-  const double verify = ratio_to_plain(fmt::format("C_v({})", kBlockRows), context);
+  const double verify = ratio_to_plain(verify_name(verify_rows), context);
   const double inject = ratio_to_plain(fmt::format("inject({})", kInjectRows), context);
   return draft > 0.0 && verify > 0.0 ? acceptance_length / (draft + verify + inject) : 0.0;
 }
 
+std::string CycleReport::verify_name(int64_t rows) {
+  return rows == 1 ? "C_t" : fmt::format("C_v({})", rows);
+}
+
 CycleReport run_cycle_bench(const CycleBenchInputs& inputs, const CycleBenchOptions& options) {
-  OCTET_CHECK(options.rounds >= 1);
+  OCTET_CHECK(options.rounds >= 1 && options.verify_rows >= 1);
   Subject subject(inputs, options);
   TaskList list(subject, inputs, options);
   std::vector<Task>& tasks = list.tasks();
@@ -367,6 +377,7 @@ CycleReport run_cycle_bench(const CycleBenchInputs& inputs, const CycleBenchOpti
     task.row.first_profile = inputs.profiler.take();
   }
   CycleReport report;
+  report.verify_rows = options.verify_rows;
   for (int round = 0; round < options.rounds; ++round) {
     const MachineLimits limits = inputs.probe.measure();
     report.limits.push_back(limits);

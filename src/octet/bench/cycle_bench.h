@@ -19,12 +19,18 @@
 
 namespace octet {
 
+/// The block that costs are published for. Passes of up to so many rows are always measured.
+inline constexpr int64_t kBlockRows = 8;
+
 struct CycleBenchOptions {
   std::vector<int64_t> contexts = {0, 4096, 16384, 32768, 65536};
   std::vector<int64_t> prompts = {512, 4096};
   int rounds = 5;
   int prompt_rounds = 1;  // prefill takes long; it is measured in the first rounds only
   KvType kv_type = KvType::kBF16;
+  /// Rows that the target verifies in a whole step: the drafts that one takes and the token before
+  /// them.
+  int64_t verify_rows = kBlockRows;
   /// Called after each round with the number done.
   std::function<void(int round)> progress;
   /// Another program's timing, run once a round: returns its milliseconds. Empty: none.
@@ -59,10 +65,14 @@ struct CycleReport {
   int64_t kv_bytes = 0;            // of the caches of all contexts together
   int64_t draft_context_bytes = 0;
 
+  int64_t verify_rows = kBlockRows;  // of the options
+
   const CycleRow* find(std::string_view name, int64_t context) const;
-  /// tau * C_t / (C_d + C_v(8) + injection) at a context: medians over rounds of the ratio inside a
-  /// round. 0 when a part is missing.
+  /// tau * C_t / (C_d + C_v(verify_rows) + injection) at a context: medians over rounds of the
+  /// ratio inside a round. 0 when a part is missing.
   double speedup(double acceptance_length, int64_t context) const;
+  /// The row of a pass that verifies so many: "C_t" for one, else "C_v(N)".
+  static std::string verify_name(int64_t rows);
   /// C_v(8) etc. over C_t, medians of the ratio inside a round.
   double ratio_to_plain(std::string_view name, int64_t context) const;
 };

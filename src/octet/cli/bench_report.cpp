@@ -94,7 +94,11 @@ void append_rows(std::string& out, const CycleReport& report) {
 void append_speedups(std::string& out, const CycleReport& report) {
   auto line = std::back_inserter(out);
   fmt::format_to(
-      line, "\nWhat follows for drafting (8 rows verified, 7 drafts):\n{:>8}", "context"
+      line,
+      "\nWhat follows for drafting ({} rows verified, {} drafts):\n{:>8}",
+      report.verify_rows,
+      report.verify_rows - 1,
+      "context"
   );
   for (const double tau : kAcceptanceLengths) {
     fmt::format_to(line, "  {:>26}", fmt::format("accepting {:.2f} a step", tau));
@@ -160,7 +164,8 @@ void append_profile(std::string& out, const TimedProfile& pass) {
 void append_profiles(std::string& out, const CycleReport& report) {
   for (const CycleRow& row : report.rows) {
     const bool prompt = row.name == "prefill";
-    if (!prompt && row.name != "C_t" && row.name != "C_v(8)" && row.name != "C_d") {
+    const bool verified = row.name == CycleReport::verify_name(report.verify_rows);
+    if (!prompt && !verified && row.name != "C_t" && row.name != "C_d") {
       continue;
     }
     const std::string title = prompt ? fmt::format("{} of {} rows", row.name, row.rows)
@@ -299,6 +304,7 @@ std::string bench_json(const BenchHeading& heading, const CycleReport& report) {
   json.member("bf16_operations_per_s", limits.bf16_operations_per_s);
   json.member("float_operations_per_s", limits.float_operations_per_s).end_object();
   write_memory(json, heading.memory);
+  json.member("verify_rows", report.verify_rows);
   json.key("rows").begin_array();
   for (const CycleRow& row : report.rows) {
     write_row(json, report, row);

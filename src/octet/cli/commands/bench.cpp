@@ -22,6 +22,7 @@
 #include "octet/cli/terminal.h"
 #include "octet/kernels/cpu/isa_table.h"
 #include "octet/kernels/profiling_ops.h"
+#include "octet/speculation/proposal.h"
 
 namespace octet::cli {
 namespace {
@@ -84,6 +85,9 @@ CycleBenchOptions bench_options(
   options.rounds = arguments.rounds;
   options.prompt_rounds = std::min(arguments.prompt_rounds, arguments.rounds);
   options.kv_type = pair.kv_type;
+  if (pair.draft_model != nullptr) {
+    options.verify_rows = std::min(kMaxDrafts, pair.draft_model->shape().block - 1) + 1;
+  }
   options.contexts = arguments.contexts;
   const int64_t limit = pair.target->shape().context_length;
   for (const std::vector<int64_t>* lengths : {&arguments.contexts, &arguments.prompts}) {
