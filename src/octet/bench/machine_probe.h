@@ -22,10 +22,12 @@ struct MachineLimits {
 
 class MachineProbe {
  public:
+  static constexpr int64_t kBufferBytes = int64_t{512} << 20;
+
   /// `pool` must outlive the probe. Allocates `buffer_bytes` (rounded; far larger than the caches)
   /// once.
   MachineProbe(
-      const cpu::ProbeKernels& kernels, ThreadPool& pool, int64_t buffer_bytes = int64_t{512} << 20
+      const cpu::ProbeKernels& kernels, ThreadPool& pool, int64_t buffer_bytes = kBufferBytes
   );
   ~MachineProbe();
   MachineProbe(const MachineProbe&) = delete;

@@ -49,6 +49,16 @@ PairPlan plan_pair(const PairOptions& options, const MemoryDemand& demand, Ops& 
   return sum;
 }
 
+/// Features of a prompt's chunk, which every cycle keeps for itself until they are injected.
+int64_t features_of_cycles(const MemoryDemand& demand, int64_t cycles) {
+  if (demand.drafter == nullptr) {
+    return 0;
+  }
+  const DFlashConfig config = read_dflash_config(*demand.drafter);
+  return cycles * TargetOptions{}.max_rows * std::ssize(config.taps) * config.hidden *
+         static_cast<int64_t>(sizeof(float));
+}
+
 }  // namespace
 
 std::string memory_text(const MemoryFigures& memory) {
@@ -126,12 +136,13 @@ MemoryForecast plan_memory(const PairOptions& options, const MemoryDemand& deman
       (demand.texts_at_once - 1) * plan_further_text(demand.vocabulary, further_rows);
   forecast.draft_context_bytes =
       plan.drafter.cache_bytes / std::max<int64_t>(1, std::ssize(demand.cache_positions));
+  forecast.scratch_bytes += features_of_cycles(demand, demand.cycles - 1);
   if (!options.memory_limit) {
     return forecast;
   }
   const int64_t scratch = forecast.scratch_bytes;
   const int64_t fixed = plan.target.weights_bytes + plan.drafter.weights_bytes + scratch +
-                        plan.target.tables_bytes + demand.program_bytes;
+                        plan.target.tables_bytes + demand.program_bytes + demand.other_bytes;
   int64_t caches = plan.target.cache_bytes + plan.drafter.cache_bytes;
   if (demand.cache_ceiling_bytes > 0) {
     caches = std::min(caches, demand.cache_ceiling_bytes);
@@ -153,6 +164,7 @@ MemoryForecast plan_memory(const PairOptions& options, const MemoryDemand& deman
   add("scratch", scratch);
   add("tables", plan.target.tables_bytes);
   add("program", demand.program_bytes);
+  add("buffers", demand.other_bytes);
   throw Error(
       ErrorKind::kResourceExhausted,
       fmt::format(

@@ -44,8 +44,10 @@ struct MemoryDemand {
   std::span<const int64_t> cache_positions;  // of every cache that lives at a time
   int64_t cache_ceiling_bytes = 0;           // the caches are held below it; 0: they are not
   int64_t texts_at_once = 1;                 // in one step
+  int64_t cycles = 1;                        // that take steps, each with results of its own
   int64_t vocabulary = 0;
   int64_t program_bytes = 0;
+  int64_t other_bytes = 0;  // that the command holds beside the models
 };
 
 /// What was planned for a demand.

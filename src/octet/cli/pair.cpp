@@ -140,6 +140,22 @@ void refuse_idle_activation(
   }
 }
 
+namespace {
+
+void attach_drafter(const PairOptions& options, bool bare, Pair& pair) {
+  DrafterInputs inputs;
+  std::unique_ptr<DraftModel> model;
+  if (pair.draft_checkpoint != nullptr) {
+    model = load_draft_model(options, pair);
+    pair.draft_model = model.get();
+  }
+  const bool drafts = model != nullptr && !bare;
+  (drafts ? inputs.draft_model : pair.bare_draft_model) = std::move(model);
+  pair.drafter = new_drafter(drafts ? "dflash" : "none", *pair.target, std::move(inputs));
+}
+
+}  // namespace
+
 Pair load_pair(const PairOptions& options, PairNeeds needs) {
   const auto start = std::chrono::steady_clock::now();
   if (options.embedding_scale && options.draft_model.empty()) {
@@ -191,8 +207,10 @@ Pair load_pair(const PairOptions& options, PairNeeds needs) {
          needs.cache_positions,
          needs.cache_ceiling_bytes,
          needs.texts,
+         needs.cycles,
          config.vocabulary,
-         pair.program_bytes + head_bytes},
+         pair.program_bytes + head_bytes,
+         needs.other_bytes},
         *pair.ops
     );
   }
@@ -203,14 +221,7 @@ Pair load_pair(const PairOptions& options, PairNeeds needs) {
     target_options.progress = show_in(progress, "target");
     pair.target = load_target(pair.target_checkpoint, *pair.ops, target_options);
   }
-  DrafterInputs inputs;
-  if (pair.draft_checkpoint != nullptr) {
-    inputs.draft_model = load_draft_model(options, pair);
-    pair.draft_model = inputs.draft_model.get();
-    pair.drafter = new_drafter("dflash", *pair.target, std::move(inputs));
-  } else {
-    pair.drafter = new_drafter("none", *pair.target, std::move(inputs));
-  }
+  attach_drafter(options, needs.bare_draft_model, pair);
   if (options.lock_memory) {
     lock_process_memory();
   }

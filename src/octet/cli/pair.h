@@ -30,8 +30,9 @@ struct Pair {
   std::unique_ptr<Ops> ops;
   std::unique_ptr<TargetModel> target;
   std::unique_ptr<Drafter> drafter;
-  const DraftModel* draft_model = nullptr;  // inside `drafter`; null without a drafter file
-  std::string machine;                      // backend and threads: "cpu/avx512, 2 threads"
+  std::unique_ptr<DraftModel> bare_draft_model;  // where PairNeeds ask for it
+  const DraftModel* draft_model = nullptr;       // inside one of them; null without a drafter file
+  std::string machine;                           // backend and threads: "cpu/avx512, 2 threads"
   std::string embedding_scale;  // the value and where it came from; empty without a drafter file
   std::string draft_head;       // the stored head in use; empty: the pair's whole one
   int64_t context = 0;
@@ -53,8 +54,11 @@ struct PairNeeds {
   std::unique_ptr<Ops> ops;              // the backend to use instead of the one that options name
   std::vector<int64_t> cache_positions;  // of the caches that live at a time; empty: `texts`
   int64_t texts = 1;                     // of a whole context each, in one step
+  int64_t cycles = 1;                    // that take steps, each with results of its own
+  int64_t other_bytes = 0;               // that the command holds beside the pair
   int64_t cache_ceiling_bytes = 0;       // what holds the caches below it; 0: nothing
   bool forecast = false;                 // also without a limit
+  bool bare_draft_model = false;         // for the command to call; the drafter never drafts then
   bool other_weights = false;            // that --activation may be about, beside the pair's
 };
 

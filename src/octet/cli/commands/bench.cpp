@@ -116,6 +116,23 @@ CycleBenchOptions bench_options(
   return options;
 }
 
+/// The models bare, a cache for every context and one for the longest prompt.
+PairNeeds needs_of(const BenchArguments& arguments, std::unique_ptr<Ops> ops) {
+  PairNeeds needs;
+  needs.ops = std::move(ops);
+  needs.bare_draft_model = true;
+  needs.other_bytes = MachineProbe::kBufferBytes;
+  for (const int64_t context : arguments.contexts) {
+    needs.cache_positions.push_back(context + kMaxDrafts + 1);
+  }
+  if (!arguments.prompts.empty()) {
+    needs.cache_positions.push_back(
+        *std::max_element(arguments.prompts.begin(), arguments.prompts.end()) + 1
+    );
+  }
+  return needs;
+}
+
 }  // namespace
 
 int bench(const BenchArguments& arguments) {
@@ -135,19 +152,7 @@ int bench(const BenchArguments& arguments) {
   );
   auto profiler_owner = std::make_unique<ProfilingOps>(std::move(backend));
   ProfilingOps& profiler = *profiler_owner;
-  PairNeeds needs = {std::move(profiler_owner), arguments.contexts};
-  if (!arguments.prompts.empty()) {
-    needs.cache_positions.push_back(
-        *std::max_element(arguments.prompts.begin(), arguments.prompts.end())
-    );
-  }
-  Pair pair = load_pair(arguments.pair, std::move(needs));
-  std::unique_ptr<DraftModel> drafter;
-  if (pair.draft_checkpoint != nullptr) {
-    pair.drafter.reset();  // the bench calls the draft model itself
-    drafter = load_draft_model(arguments.pair, pair);
-    pair.draft_model = drafter.get();
-  }
+  Pair pair = load_pair(arguments.pair, needs_of(arguments, std::move(profiler_owner)));
   const int threads =
       arguments.pair.threads > 0 ? arguments.pair.threads : ThreadPool::usable_cpus();
   ThreadPool pool(threads);
@@ -156,7 +161,7 @@ int bench(const BenchArguments& arguments) {
   Progress progress(!arguments.json);
   const CycleBenchOptions options = bench_options(arguments, pair, progress);
   const CycleReport report =
-      run_cycle_bench({*pair.target, drafter.get(), probe, profiler}, options);
+      run_cycle_bench({*pair.target, pair.bare_draft_model.get(), probe, profiler}, options);
   progress.clear();
   MemoryFigures memory = memory_figures(pair);
   memory.kv_bytes = report.kv_bytes;

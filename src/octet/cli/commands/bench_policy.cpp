@@ -101,7 +101,11 @@ void write_trial(
 }  // namespace
 
 int bench_policy(const PolicyBenchArguments& arguments) {
-  Pair pair = load_pair(arguments.pair);
+  // Plain and adaptive decoding, every length, and the scout that writes a reply first.
+  PairNeeds needs;
+  needs.texts = 3 + std::ssize(arguments.lengths);
+  needs.cycles = needs.texts;
+  Pair pair = load_pair(arguments.pair, std::move(needs));
   const std::vector<std::vector<TokenId>> prompts = encode_prompts(pair, arguments);
   PolicyTrialRequest request;
   request.prompts = prompts;
