@@ -1,7 +1,6 @@
 // A decorator around any backend that adds up the time of every operation; matrix products are told
-// apart by weight type. Off the product's paths: only `octet bench` and `--profile` put it in
-// between. Adds two clock reads a call. Invariant: results are those of the wrapped backend,
-// untouched.
+// apart by weight type. Off the product's paths: only `octet bench cycle` puts it in between. Adds
+// two clock reads a call. Invariant: results are those of the wrapped backend, untouched.
 #pragma once
 
 #include <chrono>
