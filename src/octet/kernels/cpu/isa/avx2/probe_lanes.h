@@ -26,8 +26,14 @@ struct Probe {
   }
   static Integers ramp() { return _mm256_set1_epi32(0x04030201); }
   static Integers dot(Integers sum, Integers x, Integers y) {
-    const Integers pairs = _mm256_maddubs_epi16(x, y);
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    // In assembly: operands that stay the same would have the product taken once, before the loop,
+    // and sums that are not added to in place would be spilled.
+    Integers pairs;
+    const Integers ones = _mm256_set1_epi16(1);
+    asm volatile("vpmaddubsw %3, %2, %1\n\tvpmaddwd %4, %1, %1\n\tvpaddd %1, %0, %0"
+                 : "+x"(sum), "=&x"(pairs)
+                 : "x"(x), "x"(y), "x"(ones));
+    return sum;
   }
   static Floats zero_floats() { return _mm256_setzero_ps(); }
   static Floats half() { return _mm256_set1_ps(0.5F); }

@@ -6,8 +6,10 @@ namespace octet::cpu::avx_vnni {
 namespace {
 
 struct Probe : avx2::Probe {
+  /// In assembly: sums that are not added to in place would be spilled.
   static Integers dot(Integers sum, Integers x, Integers y) {
-    return _mm256_dpbusd_avx_epi32(sum, x, y);
+    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(y));
+    return sum;
   }
 };
 
