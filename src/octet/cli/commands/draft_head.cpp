@@ -21,7 +21,9 @@
 #include "octet/engine/generator.h"
 #include "octet/engine/shortlist.h"
 #include "octet/formats/draft_head_file.h"
+#include "octet/formats/open_checkpoint.h"
 #include "octet/models/dflash/draft_head.h"
+#include "octet/quantize/output_place.h"
 
 namespace octet::cli {
 namespace {
@@ -71,9 +73,24 @@ const LogicalTensor& whole_head(const Pair& pair) {
   return *head;
 }
 
+/// Where the head is to be written. Throws Error, before hours of counting, for a place in which
+/// it cannot be or which holds what it is made from.
+std::string output_of(const DraftHeadArguments& arguments) {
+  std::string path = arguments.output.empty()
+                         ? draft_head_path(*open_checkpoint(arguments.pair.draft_model))
+                         : arguments.output;
+  std::vector<std::string> inputs = arguments.text_files;
+  inputs.insert(
+      inputs.end(), {arguments.pair.model, arguments.pair.draft_model, arguments.prompts_file}
+  );
+  prepare_output(inputs, path, 0, ExistingOutput::kReplace);
+  return path;
+}
+
 }  // namespace
 
 int draft_head(const DraftHeadArguments& arguments) {
+  const std::string path = output_of(arguments);
   PairOptions options = arguments.pair;
   options.draft_head = kDraftHeadFull;  // the one that is being replaced may not fit any more
   Pair pair = load_pair(options);
@@ -126,8 +143,6 @@ int draft_head(const DraftHeadArguments& arguments) {
   contents.dtype = dtype;
   contents.shape = {tokens.empty() ? whole.rows() : std::ssize(tokens), whole.cols()};
   contents.data = data;
-  const std::string path =
-      arguments.output.empty() ? draft_head_path(*pair.draft_checkpoint) : arguments.output;
   write_draft_head(path, contents);
   load_draft_head(*open_draft_head(path), whole, *pair.ops);  // what was written is usable
 
