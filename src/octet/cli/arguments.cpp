@@ -364,7 +364,7 @@ void add_bench_policy(CLI::App& app, PolicyBenchArguments& policy) {
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("X...");
   app.add_flag("--ignore-eos", policy.ignore_end, "go on after end tokens");
-  app.add_flag("--json", policy.json, "one JSON array");
+  app.add_flag("--json", policy.json, "one JSON object");
 }
 
 void add_bench(CLI::App& app, BenchArguments& bench) {

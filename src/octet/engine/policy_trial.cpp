@@ -109,6 +109,8 @@ class Arm {
   const std::vector<TokenId>& text() const { return sequence_.tokens; }
   int64_t written() const { return sequence_.reply_length(); }
   const PolicyArm& figures() const { return figures_; }
+  int64_t kv_bytes() const { return sequence_.cache->bytes(); }
+  int64_t draft_context_bytes() const { return sequence_.draft_state->bytes(); }
 
   /// Until the reply has `tokens` tokens, or ends.
   void write_until(int64_t tokens) {
@@ -213,6 +215,7 @@ PolicyTrialResult try_policy(
     );
   }
   arms.push_back(std::make_unique<Arm>(target, used, "adaptive", kMaxDrafts, true));
+  PolicyTrialResult result;
   for (size_t i = 0; i < request.prompts.size(); ++i) {
     const auto length = std::ssize(request.prompts[i]);
     const int64_t context = std::min(target.shape().context_length, length + request.max_tokens);
@@ -233,12 +236,17 @@ PolicyTrialResult try_policy(
     for (int round = 0; round < request.rounds; ++round) {
       write_reply(arms, request, i, context);
     }
+    int64_t kv_bytes = 0;
+    int64_t draft_context_bytes = 0;
     for (const std::unique_ptr<Arm>& arm : arms) {
       arm->end();
+      kv_bytes += arm->kv_bytes();
+      draft_context_bytes += arm->draft_context_bytes();
     }
+    result.kv_bytes = std::max(result.kv_bytes, kv_bytes);
+    result.draft_context_bytes = std::max(result.draft_context_bytes, draft_context_bytes);
     on_reply(static_cast<int64_t>(i) + 1);
   }
-  PolicyTrialResult result;
   result.plain = arms.front()->figures();
   for (size_t i = 1; i + 1 < arms.size(); ++i) {
     result.fixed.push_back(arms[i]->figures());

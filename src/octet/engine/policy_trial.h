@@ -45,6 +45,8 @@ struct PolicyTrialResult {
   PolicyArm plain;
   std::vector<PolicyArm> fixed;  // in the order asked
   PolicyArm adaptive;
+  int64_t kv_bytes = 0;             // of the caches of all arms together, at most
+  int64_t draft_context_bytes = 0;  // likewise
 
   /// Adaptive time a token over that of plain decoding, and over that of the best of plain decoding
   /// and the fixed lengths. Below 1: faster.

@@ -17,20 +17,25 @@
 namespace octet::cli {
 namespace {
 
-std::vector<std::vector<TokenId>> encode_prompts(
-    const Pair& pair, const PolicyBenchArguments& arguments
-) {
+struct TrialPrompts {
+  std::vector<std::vector<TokenId>> tokens;
+  int64_t skipped = 0;  // that do not fit the context with a reply
+};
+
+TrialPrompts encode_prompts(const Pair& pair, const PolicyBenchArguments& arguments) {
   const std::vector<Prompt> prompts = arguments.prompts_file.empty()
                                           ? built_in_prompts()
                                           : read_prompts(arguments.prompts_file, arguments.limit);
-  std::vector<std::vector<TokenId>> encoded;
+  TrialPrompts encoded;
   for (const Prompt& prompt : prompts) {
     std::vector<TokenId> tokens = encode_prompt(*pair.tokenizer, prompt);
     if (std::ssize(tokens) + arguments.max_tokens <= pair.context) {
-      encoded.push_back(std::move(tokens));
+      encoded.tokens.push_back(std::move(tokens));
+    } else {
+      ++encoded.skipped;
     }
   }
-  if (encoded.empty()) {
+  if (encoded.tokens.empty()) {
     throw Error(
         ErrorKind::kInvalidArgument,
         fmt::format("no prompt fits the context of {}; raise -c or lower -n", pair.context)
@@ -98,17 +103,11 @@ void write_trial(
   json.member("over_best", result.over_best()).member("best", result.best().name).end_object();
 }
 
-}  // namespace
-
-int bench_policy(const PolicyBenchArguments& arguments) {
-  // Plain and adaptive decoding, every length, and the scout that writes a reply first.
-  PairNeeds needs;
-  needs.texts = 3 + std::ssize(arguments.lengths);
-  needs.cycles = needs.texts;
-  Pair pair = load_pair(arguments.pair, std::move(needs));
-  const std::vector<std::vector<TokenId>> prompts = encode_prompts(pair, arguments);
+PolicyTrialRequest request_of(
+    const PolicyBenchArguments& arguments, const Pair& pair, const TrialPrompts& prompts
+) {
   PolicyTrialRequest request;
-  request.prompts = prompts;
+  request.prompts = prompts.tokens;
   request.sampling.temperature = arguments.temperature;
   request.sampling.seed = arguments.seed;
   if (!arguments.ignore_end) {
@@ -120,22 +119,46 @@ int bench_policy(const PolicyBenchArguments& arguments) {
   request.rounds = arguments.rounds;
   request.lengths = arguments.lengths;
   request.kv_type = pair.kv_type;
+  return request;
+}
+
+/// One trial an acceptance; one with the drafter's own guesses where none was asked for.
+std::vector<std::optional<double>> trials_of(const PolicyBenchArguments& arguments) {
   std::vector<std::optional<double>> trials(
       arguments.acceptances.begin(), arguments.acceptances.end()
   );
   if (trials.empty()) {
     trials.push_back(std::nullopt);
   }
+  return trials;
+}
+
+}  // namespace
+
+int bench_policy(const PolicyBenchArguments& arguments) {
+  // Plain and adaptive decoding, every length, and the scout that writes a reply first.
+  PairNeeds needs;
+  needs.texts = 3 + std::ssize(arguments.lengths);
+  needs.cycles = needs.texts;
+  Pair pair = load_pair(arguments.pair, std::move(needs));
+  const TrialPrompts prompts = encode_prompts(pair, arguments);
+  PolicyTrialRequest request = request_of(arguments, pair, prompts);
   Progress progress(!arguments.json);
   JsonWriter json;
-  json.begin_array();
-  for (const std::optional<double>& acceptance : trials) {
+  json.begin_object().member("backend", pair.machine);
+  json.member("prompts", std::ssize(prompts.tokens)).member("skipped", prompts.skipped);
+  json.key("trials").begin_array();
+  int64_t kv_bytes = 0;
+  int64_t draft_context_bytes = 0;
+  for (const std::optional<double>& acceptance : trials_of(arguments)) {
     request.acceptance = acceptance;
     const PolicyTrialResult result =
         try_policy(*pair.target, *pair.drafter, request, [&](int64_t done) {
-          progress.show(fmt::format("Prompt {} of {}", done, prompts.size()));
+          progress.show(fmt::format("Prompt {} of {}", done, prompts.tokens.size()));
         });
     progress.clear();
+    kv_bytes = std::max(kv_bytes, result.kv_bytes);
+    draft_context_bytes = std::max(draft_context_bytes, result.draft_context_bytes);
     if (arguments.json) {
       write_trial(json, acceptance, result);
     } else {
@@ -143,8 +166,20 @@ int bench_policy(const PolicyBenchArguments& arguments) {
     }
   }
   json.end_array();
+  MemoryFigures memory = memory_figures(pair);
+  memory.kv_bytes = kv_bytes;
+  memory.draft_context_bytes = draft_context_bytes;
   if (arguments.json) {
-    fmt::print("{}\n", json.text());
+    write_memory(json, memory);
+    fmt::print("{}\n", json.end_object().text());
+  } else {
+    fmt::print(
+        "{}; {} prompts, {} skipped as longer than the context\nmemory: {}\n",
+        pair.machine,
+        prompts.tokens.size(),
+        prompts.skipped,
+        memory_text(memory)
+    );
   }
   return 0;
 }
