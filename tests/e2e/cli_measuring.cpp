@@ -127,7 +127,7 @@ TEST(Compare, JudgesTargetsByTheirLogits) {
   const std::vector<std::vector<std::string>> idle = {
       {"--target", kPairTarget},
       {"--prompts", text},
-      {"--limit", "1"},
+      {"--limit", "1", "--prompts", text},
       {"-n", "128"},
       {"--max-acceptance-loss", "5"}};
   for (const std::vector<std::string>& flag : idle) {

@@ -2,15 +2,20 @@
 #include <variant>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "octet/base/error.h"
 #include "octet/cli/arguments.h"
 #include "octet/cli/memory_figures.h"
+#include "support/error_message.h"
 #include "support/temporary_directory.h"
 
 namespace octet::cli {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
 
 template <typename T>
 T parse_as(const std::vector<std::string>& arguments) {
@@ -184,6 +189,38 @@ TEST(Arguments, SynthPresetsAndRecipes) {
   EXPECT_EQ(synth.preset, SynthPreset::kBoltE4b);
   EXPECT_EQ(synth.kind, SynthKind::kDrafter);
   EXPECT_EQ(synth.recipe, SynthRecipe::kQ4_1);
+}
+
+std::string complaint_about(const std::vector<std::string>& arguments) {
+  return test::error_message([&] { parse_arguments(arguments); });
+}
+
+TEST(Arguments, ALimitOfPromptsNeedsPrompts) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"verify", "-m", "t"},
+        {"bench", "policy", "-m", "t", "-md", "d"},
+        {"compare", "a", "b", "--target", "t"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--limit", "3"});
+    EXPECT_THAT(complaint_about(arguments), HasSubstr("--prompts")) << command.front();
+    arguments.insert(arguments.end(), {"--prompts", "p.jsonl"});
+    EXPECT_EQ(complaint_about(arguments), "") << command.front();
+  }
+}
+
+TEST(Arguments, BenchCycleTakesOnlyWhatItUses) {
+  EXPECT_THAT(
+      complaint_about({"bench", "cycle", "-m", "t", "-c", "4096"}),
+      AllOf(HasSubstr("not expected"), HasSubstr("-c"))
+  );
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--json"}, {"-m", "t"}, {"--rounds", "3"}}) {
+    std::vector<std::string> arguments = {"bench", "cycle", "--compare", "a", "b"};
+    EXPECT_EQ(complaint_about(arguments), "");
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_THAT(complaint_about(arguments), HasSubstr("--compare: reads two results"))
+        << more.front();
+  }
 }
 
 TEST(Arguments, ErrorsAreOneLine) {

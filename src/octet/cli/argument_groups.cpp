@@ -221,8 +221,9 @@ void add_reply_limits(CLI::App& app, int64_t& limit, int64_t& max_tokens) {
 void add_prompts(
     CLI::App& app, std::string& file, int64_t& limit, int64_t& max_tokens, const std::string& text
 ) {
-  app.add_option("--prompts", file, text)->type_name("FILE.jsonl");
+  CLI::Option* prompts = app.add_option("--prompts", file, text)->type_name("FILE.jsonl");
   add_reply_limits(app, limit, max_tokens);
+  app.get_option("--limit")->needs(prompts);
 }
 
 }  // namespace octet::cli

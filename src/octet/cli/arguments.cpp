@@ -367,46 +367,40 @@ void add_bench_policy(CLI::App& app, PolicyBenchArguments& policy) {
   app.add_flag("--json", policy.json, "one JSON object");
 }
 
-void add_bench(CLI::App& app, BenchArguments& bench) {
-  CLI::App* policy = app.add_subcommand(
-      "policy", "adaptive drafting against plain decoding and every fixed length, in turn"
-  );
-  auto policy_arguments = std::make_shared<PolicyBenchArguments>();
-  add_bench_policy(*policy, *policy_arguments);
-  policy->callback([&bench, policy_arguments] { bench.policy = *policy_arguments; });
-  CLI::App* cycle =
-      app.add_subcommand("cycle", "cost of every part of a verify cycle, each beside its floor");
-  app.require_subcommand(1);
-  add_pair(*cycle, bench.pair);
-  CLI::Option* model = cycle->get_option("--model")->required(false);
+void add_bench_cycle(CLI::App& cycle, BenchArguments& bench) {
+  add_pair(cycle, bench.pair);
+  CLI::Option* model = cycle.get_option("--model")->required(false);
+  cycle.remove_option(cycle.get_option("--ctx-size"));  // the contexts are listed
   cycle
-      ->add_option(
+      .add_option(
           "--contexts",
           bench.contexts,
           "positions before the rows (default 0 4096 16384 32768 65536)"
       )
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
       ->type_name("N...");
-  cycle->add_option("--prompts", bench.prompts, "prompt lengths to process (default 512 4096)")
+  cycle.add_option("--prompts", bench.prompts, "prompt lengths to process (default 512 4096)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
       ->type_name("N...");
-  cycle->add_option("--rounds", bench.rounds, "rounds, everything once in each (default 5)")
+  cycle.add_option("--rounds", bench.rounds, "rounds, everything once in each (default 5)")
       ->check(CLI::Range(1, 1000))
       ->type_name("N");
   cycle
-      ->add_option(
-          "--prompt-rounds", bench.prompt_rounds, "rounds that process prompts too (default 1)"
+      .add_option(
+          "--prompt-rounds",
+          bench.prompt_rounds,
+          "rounds that process prompts too (default 1; 0: no prompts)"
       )
       ->check(CLI::Range(0, 1000))
       ->type_name("N");
   CLI::Option* command =
       cycle
-          ->add_option(
+          .add_option(
               "--compare-command", bench.compare_command, "another program to time in every round"
           )
           ->type_name("COMMAND");
   cycle
-      ->add_option(
+      .add_option(
           "--compare-pattern",
           bench.compare_pattern,
           "regular expression whose first group is that program's milliseconds; default: its whole "
@@ -416,17 +410,38 @@ void add_bench(CLI::App& app, BenchArguments& bench) {
       ->type_name("REGEX");
   CLI::Option* files =
       cycle
-          ->add_option(
+          .add_option(
               "--compare", bench.compare_files, "compare two results of --json instead of measuring"
           )
           ->expected(2)
           ->type_name("OLD NEW");
-  cycle->add_flag("--json", bench.json, "one JSON object");
-  cycle->callback([model, files] {
+  cycle.add_flag("--json", bench.json, "one JSON object");
+  cycle.callback([&cycle, model, files] {
     if (model->empty() && files->empty()) {
       throw CLI::RequiredError("--model");
     }
+    for (const CLI::Option* option : cycle.get_options()) {
+      if (!files->empty() && option != files && !option->empty()) {
+        throw CLI::ValidationError(
+            "--compare", "reads two results and measures nothing; leave out " + option->get_name()
+        );
+      }
+    }
   });
+}
+
+void add_bench(CLI::App& app, BenchArguments& bench) {
+  CLI::App* policy = app.add_subcommand(
+      "policy", "adaptive drafting against plain decoding and every fixed length, in turn"
+  );
+  auto policy_arguments = std::make_shared<PolicyBenchArguments>();
+  add_bench_policy(*policy, *policy_arguments);
+  policy->callback([&bench, policy_arguments] { bench.policy = *policy_arguments; });
+  add_bench_cycle(
+      *app.add_subcommand("cycle", "cost of every part of a verify cycle, each beside its floor"),
+      bench
+  );
+  app.require_subcommand(1);
 }
 
 /// "The following argument was not expected: --tmp" and the like, as one sentence with a remedy.

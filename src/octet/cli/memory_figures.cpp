@@ -168,12 +168,12 @@ MemoryForecast plan_memory(const PairOptions& options, const MemoryDemand& deman
   throw Error(
       ErrorKind::kResourceExhausted,
       fmt::format(
-          "--memory-limit {} is less than the {} that this needs ({}); a shorter -c, --kv-type "
-          "q8_0 "
-          "or a target of fewer bits needs less",
+          "--memory-limit {} is less than the {} that this needs ({}); fewer positions ({}), "
+          "--kv-type q8_0 or a target of fewer bits need less",
           format_bytes(*options.memory_limit),
           format_bytes(needed),
-          parts
+          parts,
+          demand.context_flag
       )
   );
 }

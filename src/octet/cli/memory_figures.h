@@ -47,7 +47,8 @@ struct MemoryDemand {
   int64_t cycles = 1;                        // that take steps, each with results of its own
   int64_t vocabulary = 0;
   int64_t program_bytes = 0;
-  int64_t other_bytes = 0;  // that the command holds beside the models
+  int64_t other_bytes = 0;               // that the command holds beside the models
+  std::string_view context_flag = "-c";  // that asks for fewer positions
 };
 
 /// What was planned for a demand.

@@ -210,7 +210,8 @@ Pair load_pair(const PairOptions& options, PairNeeds needs) {
          needs.cycles,
          config.vocabulary,
          pair.program_bytes + head_bytes,
-         needs.other_bytes},
+         needs.other_bytes,
+         needs.context_flag},
         *pair.ops
     );
   }

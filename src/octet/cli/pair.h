@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "octet/cli/memory_figures.h"
@@ -56,6 +57,7 @@ struct PairNeeds {
   int64_t texts = 1;                     // of a whole context each, in one step
   int64_t cycles = 1;                    // that take steps, each with results of its own
   int64_t other_bytes = 0;               // that the command holds beside the pair
+  std::string_view context_flag = "-c";  // that asks for fewer positions
   int64_t cache_ceiling_bytes = 0;       // what holds the caches below it; 0: nothing
   bool forecast = false;                 // also without a limit
   bool bare_draft_model = false;         // for the command to call; the drafter never drafts then

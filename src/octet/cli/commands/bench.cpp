@@ -122,6 +122,7 @@ PairNeeds needs_of(const BenchArguments& arguments, std::unique_ptr<Ops> ops) {
   needs.ops = std::move(ops);
   needs.bare_draft_model = true;
   needs.other_bytes = MachineProbe::kBufferBytes;
+  needs.context_flag = "--contexts";
   for (const int64_t context : arguments.contexts) {
     needs.cache_positions.push_back(context + kMaxDrafts + 1);
   }

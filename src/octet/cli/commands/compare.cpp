@@ -72,9 +72,6 @@ std::vector<DrafterFigures> compare_two_drafters(const CompareArguments& argumen
         "{}: for targets, and these are drafters", fmt::join(arguments.target_flags, ", ")
     ));
   }
-  if (arguments.limit > 0 && arguments.prompts_file.empty()) {
-    refuse("--limit is about the prompts of a file; give it with --prompts");
-  }
   PairOptions options;
   options.model = arguments.target;
   options.draft_model = arguments.first;
