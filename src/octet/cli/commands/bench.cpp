@@ -1,12 +1,6 @@
 // octet bench cycle: what the parts of a verify cycle cost here and now, each beside its floor.
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <optional>
-#include <regex.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,6 +12,7 @@
 #include "octet/bench/machine_probe.h"
 #include "octet/cli/bench_report.h"
 #include "octet/cli/commands/commands.h"
+#include "octet/cli/other_program.h"
 #include "octet/cli/pair.h"
 #include "octet/cli/terminal.h"
 #include "octet/kernels/cpu/isa_table.h"
@@ -26,56 +21,6 @@
 
 namespace octet::cli {
 namespace {
-
-/// The number in the first group of a POSIX extended regular expression, where it matches `text`.
-std::optional<double> captured_number(const std::string& pattern, const std::string& text) {
-  regex_t compiled{};
-  if (regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NEWLINE) != 0) {
-    throw Error(
-        ErrorKind::kInvalidArgument,
-        fmt::format("--compare-pattern '{}' is not a POSIX extended regular expression", pattern)
-    );
-  }
-  std::array<regmatch_t, 2> groups{};
-  const bool found = regexec(&compiled, text.c_str(), groups.size(), groups.data(), 0) == 0;
-  regfree(&compiled);
-  if (!found || groups[1].rm_so < 0) {
-    return std::nullopt;
-  }
-  return std::strtod(text.c_str() + groups[1].rm_so, nullptr);
-}
-
-/// Runs the other program once. Its time is the number that the pattern's first group captures from
-/// its output, in milliseconds, or without a pattern the time of the whole process.
-double other_program_ms(const std::string& command, const std::string& pattern) {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto close = [](FILE* pipe) { pclose(pipe); };
-  const std::unique_ptr<FILE, decltype(close)> pipe(popen((command + " 2>&1").c_str(), "r"), close);
-  if (pipe == nullptr) {
-    throw Error(
-        ErrorKind::kIo, fmt::format("--compare-command: cannot start a shell for '{}'", command)
-    );
-  }
-  std::string output;
-  std::array<char, 4096> buffer{};
-  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe.get())) {
-    output.append(buffer.data(), got);
-  }
-  const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - begin;
-  if (pattern.empty()) {
-    return wall.count();
-  }
-  const std::optional<double> ms = captured_number(pattern, output);
-  if (!ms) {
-    throw Error(
-        ErrorKind::kInvalidArgument,
-        fmt::format(
-            "--compare-pattern '{}' captures nothing in the output of '{}'", pattern, command
-        )
-    );
-  }
-  return *ms;
-}
 
 CycleBenchOptions bench_options(
     const BenchArguments& arguments, const Pair& pair, Progress& progress
@@ -108,11 +53,6 @@ CycleBenchOptions bench_options(
   options.progress = [&progress, rounds = arguments.rounds](int round) {
     progress.show(fmt::format("Round {} of {}", round, rounds));
   };
-  if (!arguments.compare_command.empty()) {
-    options.compare_ms = [&arguments] {
-      return other_program_ms(arguments.compare_command, arguments.compare_pattern);
-    };
-  }
   return options;
 }
 
@@ -146,6 +86,7 @@ int bench(const BenchArguments& arguments) {
     );
     return 0;
   }
+  const OtherProgram other(arguments.compare_command, arguments.compare_pattern);
   std::unique_ptr<Ops> backend = make_cpu_ops(
       {.threads = arguments.pair.threads,
        .isa = arguments.pair.isa,
@@ -160,7 +101,10 @@ int bench(const BenchArguments& arguments) {
   const int64_t peak_before_probe = peak_resident_bytes();
   MachineProbe probe(cpu::choose_table(arguments.pair.isa).probe, pool);
   Progress progress(!arguments.json);
-  const CycleBenchOptions options = bench_options(arguments, pair, progress);
+  CycleBenchOptions options = bench_options(arguments, pair, progress);
+  if (!arguments.compare_command.empty()) {
+    options.compare_ms = [&other] { return other.run_ms(); };
+  }
   const CycleReport report =
       run_cycle_bench({*pair.target, pair.bare_draft_model.get(), probe, profiler}, options);
   progress.clear();
