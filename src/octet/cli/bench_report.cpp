@@ -8,10 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "octet/base/error.h"
 #include "octet/cli/json_writer.h"
 #include "octet/cli/terminal.h"
-#include "octet/formats/json_value.h"
 
 namespace octet::cli {
 namespace {
@@ -210,46 +208,6 @@ void write_row(JsonWriter& json, const CycleReport& report, const CycleRow& row)
   json.end_object();
 }
 
-struct ResultRow {
-  std::string name;
-  int64_t context = 0;
-  int64_t rows = 0;
-  double median_ms = 0.0;
-  double floor_ratio = 0.0;
-};
-
-struct Result {
-  std::string model;
-  std::vector<ResultRow> rows;
-};
-
-Result read_result(const std::string& path) {
-  const JsonValue document = read_json_object(path);
-  const JsonArray* rows = document.find_array("rows");
-  const std::string* model = document.find_string("model");
-  if (rows == nullptr || model == nullptr) {
-    throw Error(
-        ErrorKind::kMalformed,
-        fmt::format(
-            "{} is no result of `octet bench cycle --json`: it has no \"rows\" or no \"model\"",
-            path
-        )
-    );
-  }
-  Result result{.model = *model, .rows = {}};
-  for (const JsonValue& row : *rows) {
-    const std::string* name = row.find_string("name");
-    result.rows.push_back(
-        {.name = name != nullptr ? *name : "",
-         .context = row.find_integer("context").value_or(0),
-         .rows = row.find_integer("rows").value_or(0),
-         .median_ms = row.find_number("median_ms").value_or(0.0),
-         .floor_ratio = row.find_number("floor_ratio").value_or(0.0)}
-    );
-  }
-  return result;
-}
-
 }  // namespace
 
 std::string bench_table(const BenchHeading& heading, const CycleReport& report) {
@@ -327,54 +285,6 @@ std::string bench_json(const BenchHeading& heading, const CycleReport& report) {
   }
   json.end_array().end_object();
   return json.text();
-}
-
-std::string compare_bench_files(const std::string& old_path, const std::string& new_path) {
-  const Result before = read_result(old_path);
-  const Result after = read_result(new_path);
-  if (before.model != after.model) {
-    throw Error(
-        ErrorKind::kMismatch,
-        fmt::format(
-            "{} measured {} and {} measured {}: only results of one model compare",
-            old_path,
-            before.model,
-            new_path,
-            after.model
-        )
-    );
-  }
-  std::string out = fmt::format(
-      "{:<12} {:>8} {:>6} {:>10} {:>10} {:>8} {:>12} {:>12}\n",
-      "quantity",
-      "context",
-      "rows",
-      "old ms",
-      "new ms",
-      "new/old",
-      "old / floor",
-      "new / floor"
-  );
-  for (const ResultRow& row : after.rows) {
-    const auto old =
-        std::find_if(before.rows.begin(), before.rows.end(), [&](const ResultRow& other) {
-          return other.name == row.name && other.context == row.context && other.rows == row.rows;
-        });
-    if (old != before.rows.end()) {
-      out += fmt::format(
-          "{:<12} {:>8} {:>6} {:>10.2f} {:>10.2f} {:>8.3f} {:>12.2f} {:>12.2f}\n",
-          row.name,
-          row.context,
-          row.rows,
-          old->median_ms,
-          row.median_ms,
-          row.median_ms / old->median_ms,
-          old->floor_ratio,
-          row.floor_ratio
-      );
-    }
-  }
-  return out;
 }
 
 }  // namespace octet::cli

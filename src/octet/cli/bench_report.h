@@ -1,5 +1,5 @@
-// Shows what a cycle bench measured: tables for people, JSON for machines, and the comparison of
-// two results. No measuring here (bench/). Invariant: every figure shown was measured, or is a
+// Shows what a cycle bench measured: tables for people, JSON for machines. No measuring here
+// (bench/). Invariant: every figure shown was measured, or is a
 // floor or ratio made from measured ones.
 #pragma once
 
@@ -19,10 +19,5 @@ struct BenchHeading {
 
 std::string bench_table(const BenchHeading& heading, const CycleReport& report);
 std::string bench_json(const BenchHeading& heading, const CycleReport& report);
-
-/// Rows of two result files side by side: old ms, new ms, new / old, and the change of the floor
-/// ratio. Throws Error naming the file that is no result of `octet bench cycle`, or when the two
-/// measured different models.
-std::string compare_bench_files(const std::string& old_path, const std::string& new_path);
 
 }  // namespace octet::cli

@@ -10,6 +10,7 @@
 #include "octet/base/thread_pool.h"
 #include "octet/bench/cycle_bench.h"
 #include "octet/bench/machine_probe.h"
+#include "octet/cli/bench_comparison.h"
 #include "octet/cli/bench_report.h"
 #include "octet/cli/commands/commands.h"
 #include "octet/cli/other_program.h"
