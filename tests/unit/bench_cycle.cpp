@@ -80,7 +80,7 @@ TEST(CycleBench, MeasuresEveryPartOfAPairAndItsFloor) {
   EXPECT_EQ(rounds, 2);
   EXPECT_EQ(report.limits.size(), 2U);
   EXPECT_EQ(report.compare_ms, (std::vector<double>{12.5, 12.5}));
-  for (const char* name : {"C_t", "C_v(2)", "C_v(8)", "C_d", "inject(4)"}) {
+  for (const char* name : {"C_t", "C_v(2)", "C_v(8)", "C_d", "inject(4)", "first token"}) {
     for (const int64_t context : options.contexts) {
       const CycleRow* measured = report.find(name, context);
       ASSERT_NE(measured, nullptr) << name;
@@ -117,7 +117,16 @@ TEST(CycleBench, MeasuresEveryPartOfAPairAndItsFloor) {
   // Sixteen rows reach the highest tap and are injected, one the head; all leave their keys.
   EXPECT_EQ(prefill->float_operations, 2 * (723968 + 98560 + 16 * 4096));
   EXPECT_EQ(report.find("first token", 0)->float_operations, 2 * (453632 + 32256 + 16 * 4096));
+  EXPECT_EQ(
+      report.find("first token", 100)->float_operations,
+      2 * (453632 + 2 * 2 * 16 * 8 * 32 + 2 * (16 * 101 + 120 + 116) * 64 + 16 * 4096)
+  );
   EXPECT_GT(report.speedup(4.0, 0), 0.0);
+  options.prompt_rounds = 0;
+  EXPECT_EQ(
+      run_cycle_bench({*target, drafter.get(), probe, profiler}, options).find("prefill", 0),
+      nullptr
+  );
 }
 
 TEST(CycleBench, VerifiesTheBlockOfTheDrafter) {

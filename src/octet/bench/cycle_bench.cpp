@@ -23,20 +23,25 @@ double ms_since(std::chrono::steady_clock::time_point begin) {
       .count();
 }
 
-/// The passes that process a prompt from nothing, as the verify cycle feeds them: features for the
-/// drafter's window, logits for the last row.
-std::vector<PassRows> prompt_passes(int64_t length, const CycleBenchInputs& inputs) {
+/// The passes that process a prompt behind `context` positions, as the verify cycle feeds them:
+/// features for the drafter's window (all of a prompt that continues a context), logits for the
+/// last row.
+std::vector<PassRows> prompt_passes(
+    int64_t context, int64_t length, const CycleBenchInputs& inputs
+) {
   const int64_t window = inputs.drafter != nullptr ? inputs.drafter->shape().window : 0;
-  const int64_t first_feature = window > 0 ? std::max<int64_t>(0, length - window) : 0;
+  const int64_t last = context + length;
+  const int64_t first_feature =
+      window > 0 && context == 0 ? std::max<int64_t>(0, length - window) : context;
   std::vector<PassRows> passes;
-  for (int64_t at = 0; at < length;) {
-    const int64_t rows = std::min(inputs.target.max_rows(), length - at);
+  for (int64_t at = context; at < last;) {
+    const int64_t rows = std::min(inputs.target.max_rows(), last - at);
     const int64_t end = at + rows;
     const int64_t features = std::min(rows, std::max<int64_t>(0, end - first_feature));
     passes.push_back(
         {.position = at,
          .rows = rows,
-         .logits_rows = end == length ? 1 : 0,
+         .logits_rows = end == last ? 1 : 0,
          .feature_rows = inputs.drafter != nullptr ? features : 0}
     );
     at = end;
@@ -51,7 +56,7 @@ std::span<const int> taps_of(const CycleBenchInputs& inputs) {
 
 /// Of the passes behind a context.
 int64_t most_rows(const CycleBenchOptions& options) {
-  return std::max(kBlockRows, options.verify_rows);
+  return std::max({kPublishedBlock, kFirstTokenPrompt, options.verify_rows});
 }
 
 /// The models, one prepared cache a context, and the tokens and features to feed them with.
@@ -67,7 +72,7 @@ class Subject {
     for (const int64_t prompt : options.prompts) {
       most = std::max(most, prompt);
     }
-    tokens_.resize(static_cast<size_t>(std::max(most, kFirstTokenPrompt)));
+    tokens_.resize(static_cast<size_t>(most));
     std::generate(tokens_.begin(), tokens_.end(), [&] { return token(random); });
     for (const int64_t context : options.contexts) {
       target_caches_.push_back(
@@ -75,7 +80,7 @@ class Subject {
       );
       target_caches_.back()->fill_for_measurement(context);
       if (inputs.drafter != nullptr) {
-        draft_caches_.push_back(inputs.drafter->new_cache(context + kInjectRows));
+        draft_caches_.push_back(inputs.drafter->new_cache(context + kFirstTokenPrompt));
         fill_draft(*draft_caches_.back(), context);
       }
     }
@@ -96,13 +101,14 @@ class Subject {
     return ms;
   }
 
-  void add_cache_bytes(CycleReport& report) const {
+  void add_bytes(CycleReport& report) const {
     for (const auto& cache : target_caches_) {
       report.kv_bytes += cache->bytes();
     }
     for (const auto& cache : draft_caches_) {
       report.draft_context_bytes += cache->bytes();
     }
+    report.logits_bytes = static_cast<int64_t>(logits_.capacity() * sizeof(float));
   }
 
   double draft_ms(size_t context) {
@@ -131,26 +137,20 @@ class Subject {
     const auto cache = inputs_.target.new_cache(length + 1, options_.kv_type);
     DraftModel* drafter = inputs_.drafter;
     const auto draft_cache = drafter != nullptr ? drafter->new_cache(length) : nullptr;
-    const std::vector<PassRows> passes = prompt_passes(length, inputs_);
-    bool injected = false;
-    const auto begin = std::chrono::steady_clock::now();
-    for (const PassRows& pass : passes) {
-      const SequenceRows segment = {
-          .cache = cache.get(),
-          .tokens = std::span(tokens_).subspan(
-              static_cast<size_t>(pass.position), static_cast<size_t>(pass.rows)
-          ),
-          .logits_rows = pass.logits_rows,
-          .feature_rows = pass.feature_rows};
-      inputs_.target.forward({&segment, 1}, taps_of(inputs_), rows_);
-      if (pass.feature_rows > 0) {
-        if (!std::exchange(injected, true)) {
-          draft_cache->restart(pass.position + pass.rows - pass.feature_rows);
-        }
-        drafter->inject(*draft_cache, rows_.features);
-      }
+    return feed_ms(*cache, draft_cache.get(), length);
+  }
+
+  /// A short prompt behind a context.
+  double first_token_ms(size_t context) {
+    SequenceCache& cache = *target_caches_[context];
+    DraftCache* draft_cache = inputs_.drafter != nullptr ? draft_caches_[context].get() : nullptr;
+    const int64_t length = cache.length();
+    const double ms = feed_ms(cache, draft_cache, kFirstTokenPrompt);
+    cache.truncate(length);
+    if (draft_cache != nullptr) {
+      draft_cache->truncate(length);
     }
-    return ms_since(begin);
+    return ms;
   }
 
   /// Positions that a draft at this context finds.
@@ -160,6 +160,30 @@ class Subject {
   }
 
  private:
+  double feed_ms(SequenceCache& cache, DraftCache* draft_cache, int64_t length) {
+    const int64_t context = cache.length();
+    const std::vector<PassRows> passes = prompt_passes(context, length, inputs_);
+    const auto begin = std::chrono::steady_clock::now();
+    for (const PassRows& pass : passes) {
+      const SequenceRows segment = {
+          .cache = &cache,
+          .tokens = std::span(tokens_).subspan(
+              static_cast<size_t>(pass.position - context), static_cast<size_t>(pass.rows)
+          ),
+          .logits_rows = pass.logits_rows,
+          .feature_rows = pass.feature_rows};
+      inputs_.target.forward({&segment, 1}, taps_of(inputs_), rows_);
+      if (pass.feature_rows > 0) {
+        const int64_t first = pass.position + pass.rows - pass.feature_rows;
+        if (draft_cache->length() != first) {
+          draft_cache->restart(first);
+        }
+        inputs_.drafter->inject(*draft_cache, rows_.features);
+      }
+    }
+    return ms_since(begin);
+  }
+
   ConstRows random_features(int64_t rows) {
     const int64_t cols =
         static_cast<int64_t>(inputs_.drafter->shape().taps.size()) * inputs_.target.shape().hidden;
@@ -219,6 +243,7 @@ double settled_ms(Task& task, ProfilingOps& profiler) {
     profiler.take();
     const double ms = task.measure();
     task.row.profile = profiler.take();
+    task.row.profile_ms = ms;
     if (passes.empty() && ms >= kShortPassesMs) {
       return ms;
     }
@@ -226,6 +251,24 @@ double settled_ms(Task& task, ProfilingOps& profiler) {
     total += ms;
   } while (total < kShortPassesMs && std::ssize(passes) < kMostShortPasses);
   return median(std::move(passes));
+}
+
+/// The first pass of everything, which warms caches and buffers. A first token comes before all
+/// else, as it does in use.
+void warm(std::vector<Task>& tasks, ProfilingOps& profiler) {
+  std::vector<Task*> order;
+  order.reserve(tasks.size());
+  for (Task& task : tasks) {
+    order.push_back(&task);
+  }
+  std::stable_partition(order.begin(), order.end(), [](const Task* task) {
+    return task->row.name == "first token";
+  });
+  for (Task* task : order) {
+    profiler.take();
+    task->row.first_ms = task->measure();
+    task->row.first_profile = profiler.take();
+  }
 }
 
 class TaskList {
@@ -237,11 +280,11 @@ class TaskList {
       if (inputs.drafter != nullptr) {
         add_draft(context);
       }
+      add_first_token(context);
     }
     for (const int64_t prompt : options.prompts) {
-      add_prompt("prefill", prompt, options.prompt_rounds);
+      add_prefill(prompt);
     }
-    add_prompt("first token", kFirstTokenPrompt, options.rounds);
   }
 
   std::vector<Task>& tasks() { return tasks_; }
@@ -259,7 +302,7 @@ class TaskList {
 
   void add_forwards(size_t context) {
     const int64_t position = options_.contexts[context];
-    for (int64_t rows = 1; rows <= most_rows(options_); ++rows) {
+    for (int64_t rows = 1; rows <= std::max(kPublishedBlock, options_.verify_rows); ++rows) {
       Task task;
       task.row.name = CycleReport::verify_name(rows);
       task.row.context = position;
@@ -291,21 +334,39 @@ class TaskList {
     tasks_.push_back(std::move(inject));
   }
 
-  void add_prompt(const char* name, int64_t length, int rounds) {
+  void add_first_token(size_t context) {
     Task task;
-    task.row.name = name;
+    task.row.name = "first token";
+    task.row.context = options_.contexts[context];
+    task.row.rows = kFirstTokenPrompt;
+    set_floor(task.row, prompt_work(task.row.context, task.row.rows));
+    task.measure = [this, context] { return subject_.first_token_ms(context); };
+    task.rounds = options_.rounds;
+    tasks_.push_back(std::move(task));
+  }
+
+  void add_prefill(int64_t length) {
+    if (options_.prompt_rounds < 1) {
+      return;
+    }
+    Task task;
+    task.row.name = "prefill";
     task.row.rows = length;
+    set_floor(task.row, prompt_work(0, length));
+    task.measure = [this, length] { return subject_.prompt_ms(length); };
+    task.rounds = options_.prompt_rounds;
+    tasks_.push_back(std::move(task));
+  }
+
+  PassWork prompt_work(int64_t context, int64_t length) const {
     PassWork work;
-    for (const PassRows& pass : prompt_passes(length, inputs_)) {
+    for (const PassRows& pass : prompt_passes(context, length, inputs_)) {
       work.add(pass_work(pass));
       if (pass.feature_rows > 0) {
         work.add(inputs_.drafter->inject_work(pass.feature_rows));
       }
     }
-    set_floor(task.row, work);
-    task.measure = [this, length] { return subject_.prompt_ms(length); };
-    task.rounds = rounds;
-    tasks_.push_back(std::move(task));
+    return work;
   }
 
   Subject& subject_;
@@ -371,11 +432,7 @@ CycleReport run_cycle_bench(const CycleBenchInputs& inputs, const CycleBenchOpti
   Subject subject(inputs, options);
   TaskList list(subject, inputs, options);
   std::vector<Task>& tasks = list.tasks();
-  for (Task& task : tasks) {  // warms caches and buffers
-    inputs.profiler.take();
-    task.row.first_ms = task.measure();
-    task.row.first_profile = inputs.profiler.take();
-  }
+  warm(tasks, inputs.profiler);
   CycleReport report;
   report.verify_rows = options.verify_rows;
   for (int round = 0; round < options.rounds; ++round) {
@@ -398,7 +455,7 @@ CycleReport run_cycle_bench(const CycleBenchInputs& inputs, const CycleBenchOpti
   for (Task& task : tasks) {
     report.rows.push_back(std::move(task.row));
   }
-  subject.add_cache_bytes(report);
+  subject.add_bytes(report);
   return report;
 }
 

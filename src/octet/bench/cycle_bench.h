@@ -1,9 +1,9 @@
 // Measures what the parts of a verify cycle cost, each beside its floor: plain decoding C_t,
-// verification C_v(k) of k rows, a draft block C_d, injection, prefill, time to first token, at
-// several contexts. All of it interleaved over rounds, with the machine's limits measured again in
-// every round, because ratios inside one round hold where absolute times drift. Contexts are made,
-// not computed: caches are filled with pseudo-random keys and values. Invariant: a figure without a
-// measurement does not exist; floors are bytes and operations over measured limits.
+// verification C_v(k) of k rows, a draft block C_d, injection, time to first token, at several
+// contexts, and prefill. All of it interleaved over rounds, with the machine's limits measured
+// again in every round, because ratios inside one round hold where absolute times drift. Contexts
+// are made, not computed: caches are filled with pseudo-random keys and values. Invariant: a figure
+// without a measurement does not exist; floors are bytes and operations over measured limits.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@
 namespace octet {
 
 /// The block that costs are published for. Passes of up to so many rows are always measured.
-inline constexpr int64_t kBlockRows = 8;
+inline constexpr int64_t kPublishedBlock = 8;
 
 struct CycleBenchOptions {
   std::vector<int64_t> contexts = {0, 4096, 16384, 32768, 65536};
   std::vector<int64_t> prompts = {512, 4096};
   int rounds = 5;
-  int prompt_rounds = 1;  // prefill takes long; it is measured in the first rounds only
+  int prompt_rounds = 1;  // prefill takes long; it is measured in the first rounds only, 0: not
   KvType kv_type = KvType::kBF16;
   /// Rows that the target verifies in a whole step: the drafts that one takes and the token before
   /// them.
-  int64_t verify_rows = kBlockRows;
+  int64_t verify_rows = kPublishedBlock;
   /// Called after each round with the number done.
   std::function<void(int round)> progress;
   /// Another program's timing, run once a round: returns its milliseconds. Empty: none.
@@ -51,7 +51,8 @@ struct CycleRow {
   /// time; not among `ms`.
   double first_ms = 0.0;
   ProfilingOps::Profile first_profile;
-  ProfilingOps::Profile profile;  // of a later pass
+  ProfilingOps::Profile profile;  // of the last pass
+  double profile_ms = 0.0;        // that it took; `ms` has medians where passes are short
 
   double median_ms() const;
   double best_ms() const;
@@ -64,8 +65,9 @@ struct CycleReport {
   std::vector<double> compare_ms;  // by round; empty without a comparison
   int64_t kv_bytes = 0;            // of the caches of all contexts together
   int64_t draft_context_bytes = 0;
+  int64_t logits_bytes = 0;  // of drafts
 
-  int64_t verify_rows = kBlockRows;  // of the options
+  int64_t verify_rows = kPublishedBlock;  // of the options
 
   const CycleRow* find(std::string_view name, int64_t context) const;
   /// tau * C_t / (C_d + C_v(verify_rows) + injection) at a context: medians over rounds of the

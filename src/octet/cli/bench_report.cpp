@@ -48,6 +48,32 @@ std::vector<int64_t> contexts_of(const CycleReport& report) {
   return contexts;
 }
 
+double rows_per_second(const CycleRow& row, double ms) {
+  return ms > 0.0 ? 1000.0 * static_cast<double>(row.rows) / ms : 0.0;
+}
+
+/// Tokens a second that drafting gives at an acceptance length.
+double tokens_per_second(const CycleReport& report, double acceptance_length, int64_t context) {
+  const CycleRow* plain = report.find("C_t", context);
+  return plain != nullptr && plain->median_ms() > 0.0
+             ? report.speedup(acceptance_length, context) * 1000.0 / plain->median_ms()
+             : 0.0;
+}
+
+/// The acceptance length from which on drafting pays; 0 without a drafter.
+double break_even(const CycleReport& report, int64_t context) {
+  const double speedup = report.speedup(1.0, context);
+  return speedup > 0.0 ? 1.0 / speedup : 0.0;
+}
+
+/// From the start of loading to the first token of a short prompt; 0 where none was measured.
+double first_token_seconds(const BenchHeading& heading, const CycleReport& report) {
+  const auto first = std::find_if(report.rows.begin(), report.rows.end(), [](const CycleRow& row) {
+    return row.name == "first token";
+  });
+  return first != report.rows.end() ? heading.load_seconds + first->first_ms / 1000.0 : 0.0;
+}
+
 void append_rows(std::string& out, const CycleReport& report) {
   auto line = std::back_inserter(out);
   fmt::format_to(
@@ -78,12 +104,11 @@ void append_rows(std::string& out, const CycleReport& report) {
         ratio > 0.0 ? fmt::format("{:.2f}", ratio) : "-"
     );
     if (row.name == "prefill") {
-      const double tokens = 1000.0 * static_cast<double>(row.rows);
       fmt::format_to(
           line,
           "{:>21} tokens/s, {:.1f} in the first pass\n",
-          fmt::format("{:.1f}", tokens / row.median_ms()),
-          tokens / row.first_ms
+          fmt::format("{:.1f}", rows_per_second(row, row.median_ms())),
+          rows_per_second(row, row.first_ms)
       );
     }
   }
@@ -103,16 +128,16 @@ void append_speedups(std::string& out, const CycleReport& report) {
   }
   fmt::format_to(line, "  {:>10}\n", "break-even");
   for (const int64_t context : contexts_of(report)) {
-    if (report.speedup(1.0, context) <= 0.0) {
+    if (break_even(report, context) <= 0.0) {
       continue;
     }
     fmt::format_to(line, "{:>8}", context);
     for (const double tau : kAcceptanceLengths) {
       const double speedup = report.speedup(tau, context);
-      const double rate = speedup * 1000.0 / report.find("C_t", context)->median_ms();
+      const double rate = tokens_per_second(report, tau, context);
       fmt::format_to(line, "  {:>26}", fmt::format("{:.2f}x, {:.1f} tokens/s", speedup, rate));
     }
-    fmt::format_to(line, "  {:>10.2f}\n", 1.0 / report.speedup(1.0, context));
+    fmt::format_to(line, "  {:>10.2f}\n", break_even(report, context));
   }
 }
 
@@ -171,7 +196,7 @@ void append_profiles(std::string& out, const CycleReport& report) {
     if (prompt) {
       append_profile(out, {title + ", first pass", row.first_ms, row.first_profile});
     }
-    append_profile(out, {title, row.ms.empty() ? 0.0 : row.ms.back(), row.profile});
+    append_profile(out, {title, row.profile_ms, row.profile});
   }
 }
 
@@ -191,6 +216,10 @@ void write_row(JsonWriter& json, const CycleReport& report, const CycleRow& row)
   json.begin_object();
   json.member("name", row.name).member("context", row.context).member("rows", row.rows);
   json.member("median_ms", row.median_ms()).member("best_ms", row.best_ms());
+  if (row.name == "prefill") {
+    json.member("tokens_per_s", rows_per_second(row, row.median_ms()));
+    json.member("first_tokens_per_s", rows_per_second(row, row.first_ms));
+  }
   json.member("floor_bytes", row.floor_bytes).member("int8_operations", row.int8_operations);
   json.member("float_operations", row.float_operations);
   json.member("floor_ratio", row.median_floor_ratio())
@@ -203,6 +232,7 @@ void write_row(JsonWriter& json, const CycleReport& report, const CycleRow& row)
   json.member("first_ms", row.first_ms);
   json.key("first_profile");
   write_profile(json, row.first_profile);
+  json.member("profile_ms", row.profile_ms);
   json.key("profile");
   write_profile(json, row.profile);
   json.end_object();
@@ -213,11 +243,13 @@ void write_row(JsonWriter& json, const CycleReport& report, const CycleRow& row)
 std::string bench_table(const BenchHeading& heading, const CycleReport& report) {
   const MachineLimits limits = median_limits(report);
   std::string out = fmt::format(
-      "target   {}\ndrafter  {}\nbackend  {}\nmachine  reads {:.1f} GB/s ({} streams a thread), "
+      "target   {}\ndrafter  {}{}\nbackend  {}\nmachine  reads {:.1f} GB/s ({} streams a thread), "
       "int8 {:.0f} GOP/s, {}float32 "
-      "{:.0f} GFLOP/s\nmemory   {}\n",
+      "{:.0f} GFLOP/s\nmemory   {}\nloading  {:.2f} s, {:.2f} s to the first token of a short "
+      "prompt\n",
       heading.model,
       heading.draft_model.empty() ? "none" : heading.draft_model,
+      heading.draft_head.empty() ? "" : fmt::format(", head of {}", heading.draft_head),
       heading.backend,
       limits.read_bytes_per_s / 1e9,
       limits.read_streams,
@@ -226,7 +258,9 @@ std::string bench_table(const BenchHeading& heading, const CycleReport& report) 
           ? fmt::format("bf16 {:.0f} GFLOP/s, ", limits.bf16_operations_per_s / 1e9)
           : "",
       limits.float_operations_per_s / 1e9,
-      memory_text(heading.memory)
+      memory_text(heading.memory),
+      heading.load_seconds,
+      first_token_seconds(heading, report)
   );
   append_rows(out, report);
   append_speedups(out, report);
@@ -254,7 +288,11 @@ std::string bench_json(const BenchHeading& heading, const CycleReport& report) {
   json.begin_object();
   json.member("model", heading.model)
       .member("draft_model", heading.draft_model)
-      .member("backend", heading.backend);
+      .member("draft_head", heading.draft_head)
+      .member("backend", heading.backend)
+      .member("activation", heading.activation)
+      .member("load_seconds", heading.load_seconds)
+      .member("first_token_seconds", first_token_seconds(heading, report));
   json.key("machine").begin_object();
   json.member("read_bytes_per_s", limits.read_bytes_per_s)
       .member("read_streams", limits.read_streams);
@@ -274,7 +312,9 @@ std::string bench_json(const BenchHeading& heading, const CycleReport& report) {
       json.begin_object();
       json.member("context", context)
           .member("acceptance_length", tau)
-          .member("speedup", report.speedup(tau, context));
+          .member("speedup", report.speedup(tau, context))
+          .member("tokens_per_s", tokens_per_second(report, tau, context))
+          .member("break_even", break_even(report, context));
       json.end_object();
     }
   }

@@ -13,8 +13,11 @@ namespace octet::cli {
 struct BenchHeading {
   std::string model;
   std::string draft_model;  // empty: none
+  std::string draft_head;   // the stored one in use; empty: the pair's
   std::string backend;      // "cpu/avx512, 2 threads"
-  MemoryFigures memory;     // without the buffer that limits of the machine are measured with
+  std::string activation;   // of products with NVFP4 weights: "auto", "fast" ...
+  double load_seconds = 0.0;
+  MemoryFigures memory;  // without the buffer that limits of the machine are measured with
 };
 
 std::string bench_table(const BenchHeading& heading, const CycleReport& report);

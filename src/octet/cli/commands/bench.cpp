@@ -27,7 +27,7 @@ CycleBenchOptions bench_options(
     const BenchArguments& arguments, const Pair& pair, Progress& progress
 ) {
   CycleBenchOptions options;
-  options.prompts = arguments.prompts;
+  options.prompts = arguments.prompt_rounds > 0 ? arguments.prompts : std::vector<int64_t>();
   options.rounds = arguments.rounds;
   options.prompt_rounds = std::min(arguments.prompt_rounds, arguments.rounds);
   options.kv_type = pair.kv_type;
@@ -36,13 +36,14 @@ CycleBenchOptions bench_options(
   }
   options.contexts = arguments.contexts;
   const int64_t limit = pair.target->shape().context_length;
-  for (const std::vector<int64_t>* lengths : {&arguments.contexts, &arguments.prompts}) {
+  for (const std::vector<int64_t>* lengths : {&options.contexts, &options.prompts}) {
     for (const int64_t length : *lengths) {
       if (length > limit) {
         throw Error(
             ErrorKind::kInvalidArgument,
             fmt::format(
-                "context {} is more than the {} positions of {}",
+                "{} positions are more than the {} of {}; ask for less with --contexts and "
+                "--prompts",
                 length,
                 limit,
                 arguments.pair.model
@@ -67,7 +68,7 @@ PairNeeds needs_of(const BenchArguments& arguments, std::unique_ptr<Ops> ops) {
   for (const int64_t context : arguments.contexts) {
     needs.cache_positions.push_back(context + kMaxDrafts + 1);
   }
-  if (!arguments.prompts.empty()) {
+  if (arguments.prompt_rounds > 0 && !arguments.prompts.empty()) {
     needs.cache_positions.push_back(
         *std::max_element(arguments.prompts.begin(), arguments.prompts.end()) + 1
     );
@@ -112,13 +113,17 @@ int bench(const BenchArguments& arguments) {
   MemoryFigures memory = memory_figures(pair);
   memory.kv_bytes = report.kv_bytes;
   memory.draft_context_bytes = report.draft_context_bytes;
+  memory.scratch_bytes += report.logits_bytes;
   // The probe's buffer stays resident from its construction on.
   memory.peak_resident_bytes =
       std::max(peak_before_probe, memory.peak_resident_bytes - probe.buffer_bytes());
   const BenchHeading heading = {
       .model = arguments.pair.model,
       .draft_model = arguments.pair.draft_model,
+      .draft_head = pair.draft_head,
       .backend = pair.machine,
+      .activation = std::string(activation_mode_name(arguments.pair.activation)),
+      .load_seconds = pair.load_seconds,
       .memory = memory};
   fmt::print("{}\n", arguments.json ? bench_json(heading, report) : bench_table(heading, report));
   return 0;
