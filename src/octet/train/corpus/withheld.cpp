@@ -103,7 +103,8 @@ void withhold_file(const std::string& path, Withheld& withheld) {
   int64_t line = 1;
   try {
     if (content.starts_with('[')) {
-      for (const JsonValue& dialogue : *parse(content).array()) {
+      const JsonValue list = parse(content);
+      for (const JsonValue& dialogue : *list.array()) {
         withheld.add(text_of(dialogue));
       }
       return;
@@ -111,7 +112,8 @@ void withhold_file(const std::string& path, Withheld& withheld) {
     for (size_t at = 0; at < content.size(); ++line) {
       const size_t end = std::min(content.find('\n', at), content.size());
       if (end > at) {
-        withheld.add(text_of(parse(std::string_view(content).substr(at, end - at))));
+        const JsonValue dialogue = parse(std::string_view(content).substr(at, end - at));
+        withheld.add(text_of(dialogue));
       }
       at = end + 1;
     }
