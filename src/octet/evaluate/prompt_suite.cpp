@@ -9,6 +9,7 @@
 #include "octet/base/error.h"
 #include "octet/base/utf8.h"
 #include "octet/evaluate/digest.h"
+#include "octet/formats/json_value.h"
 
 namespace octet {
 namespace {
@@ -17,6 +18,8 @@ using Json = nlohmann::ordered_json;
 
 // Longer than any prompt that fits a context; a file of another kind often has no line ends.
 constexpr size_t kMostLineBytes = 8 << 20;
+// Schemas of tools nest, seldom so far; what copies and writes them recurses as deep as they do.
+constexpr JsonLimits kLineLimits = {.depth = 64};
 
 [[noreturn]] void malformed(std::string why) {
   throw Error(ErrorKind::kMalformed, std::move(why));
@@ -43,6 +46,7 @@ SuitePrompt parse_prompt(const std::string& line) {
   if (!is_valid_utf8(line)) {
     malformed("is not UTF-8");
   }
+  parse_json(std::as_bytes(std::span(line)), kLineLimits);
   const Json object = Json::parse(line, nullptr, false);
   if (!object.is_object()) {
     malformed("expected an object with \"turns\", a list of user messages");
