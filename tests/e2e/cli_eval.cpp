@@ -125,6 +125,63 @@ TEST(Eval, ComparesOnlyWhatIsComparable) {
   EXPECT_EQ(none.exit_code, 2);
 }
 
+/// `text` with the first `from` replaced, which must be there.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST(Eval, ComparesNoOtherSettingsAndNoOtherReplies) {
+  const TemporaryDirectory directory;
+  const std::string suite = directory.write("suite.jsonl", kSuite);
+  const auto result_of = [&](const std::string& name, std::vector<std::string> more) {
+    const std::string file = directory.file(name);
+    more.insert(more.end(), {"--drafts", "0", "--json-file", file});
+    const ProgramResult result = run_octet(eval_command(suite, more));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return file;
+  };
+  const std::string first = result_of("a.json", {"--repeat-penalty", "1.1"});
+  const auto expect_refusal = [&](const std::string& other, const std::string& why) {
+    for (const bool swapped : {false, true}) {
+      const ProgramResult diff =
+          run_octet({"eval", "diff", swapped ? other : first, swapped ? first : other});
+      EXPECT_EQ(diff.exit_code, 2) << why;
+      EXPECT_THAT(diff.err, HasSubstr(why));
+    }
+  };
+  const struct {
+    std::vector<std::string> flags;
+    std::string why;
+  } others[] = {
+      {{"--logit-bias", "10=-100"}, "bias 10=-100"},
+      {{"--repeat-last-n", "8"}, "in the last 8 tokens"},
+      {{"--penalise-prompt"}, "of prompt and reply"},
+      {{"--kv-type", "q8_0"}, "kv type is "},
+      {{"-c", "512"}, "context is "},
+  };
+  for (auto [flags, why] : others) {
+    flags.insert(flags.end(), {"--repeat-penalty", "1.1"});
+    expect_refusal(result_of("b.json", flags), why);
+  }
+  const std::string text = read_text(first);
+  EXPECT_THAT(text, HasSubstr("\"activation\":\"auto\""));
+  expect_refusal(
+      directory.write("b.json", replaced(text, "\"replies\":3", "\"replies\":2")),
+      "not of the same replies: plain has "
+  );
+  expect_refusal(
+      directory.write("b.json", replaced(text, "\"failed\":0", "\"failed\":1")),
+      "not of the same replies: plain has "
+  );
+  const std::string differing =
+      directory.write("b.json", replaced(text, "\"differing\":0", "\"differing\":2"));
+  const ProgramResult diff = run_octet({"eval", "diff", first, differing});
+  EXPECT_EQ(diff.exit_code, 0) << diff.err;
+  EXPECT_THAT(diff.out, HasSubstr("2 replies of the second differ"));
+}
+
 TEST(Eval, RefusesWrongInput) {
   const TemporaryDirectory directory;
   const std::string bad = directory.write("bad.jsonl", kSuite + "{\"turns\": 3}\n");

@@ -45,7 +45,8 @@ TEST(PromptSuite, RefusesOrReportsBadLinesByNumber) {
         std::string("not json"),
         std::string("[1]"),
         std::string("{\"turns\":[\"x\"],\"tools\":{}}"),
-        "{\"turns\":[\"x\"],\"tools\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}",
+        "{\"turns\":[\"x\"],\"tools\":" + std::string(100'000, '[') + std::string(100'000, ']') +
+            "}",
         std::string("{\"turns\":[\"\xff\"]}")}) {
     SCOPED_TRACE(bad.substr(0, 40));
     const std::string path = folder.write("suite.jsonl", "{\"turns\":[\"a\"]}\n" + bad + "\n");

@@ -321,6 +321,8 @@ std::string plots(const EvalReport& report) {
 
 /// One arm of a result that was read back.
 struct ReadArm {
+  int64_t replies = 0;
+  int64_t failed = 0;
   double acceptance_length = 0.0;
   double tokens_per_second = 0.0;
   double first_token_ms = 0.0;
@@ -328,7 +330,16 @@ struct ReadArm {
 
 struct ReadResult {
   std::map<std::string, std::string> settings;
+  int64_t differing = 0;
   std::vector<std::pair<std::string, ReadArm>> arms;
+
+  /// null: no arm of that name.
+  const ReadArm* find(const std::string& name) const {
+    const auto found = std::find_if(arms.begin(), arms.end(), [&](const auto& entry) {
+      return entry.first == name;
+    });
+    return found == arms.end() ? nullptr : &found->second;
+  }
 };
 
 ReadResult read_result(const std::string& path) {
@@ -342,6 +353,7 @@ ReadResult read_result(const std::string& path) {
     );
   }
   ReadResult out;
+  out.differing = object.find_integer("differing").value_or(0);
   for (const auto& [name, value] : *settings) {
     out.settings[name] = value.string() != nullptr ? *value.string() : std::string();
   }
@@ -355,6 +367,8 @@ ReadResult read_result(const std::string& path) {
     out.arms.emplace_back(
         *name,
         ReadArm{
+            arm.find_integer("replies").value_or(0),
+            arm.find_integer("failed").value_or(0),
             acceptance->find_number("acceptance_length").value_or(0.0),
             arm.find_number("tokens_per_second").value_or(0.0),
             first->find_number("p50").value_or(0.0)}
@@ -381,6 +395,39 @@ void check_comparable(const ReadResult& before, const ReadResult& after) {
       );
     }
   }
+}
+
+/// Means over other replies are no change of the pair.
+void check_same_replies(const ReadResult& before, const ReadResult& after) {
+  for (const auto& [name, arm] : before.arms) {
+    const ReadArm* other = after.find(name);
+    if (other != nullptr && (arm.replies != other->replies || arm.failed != other->failed)) {
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format(
+              "the results are not of the same replies: {} has {} and {} that failed in the first, "
+              "{} and {} in the second; leave out the prompts that fail, or give them room (-c)",
+              name,
+              arm.replies,
+              arm.failed,
+              other->replies,
+              other->failed
+          )
+      );
+    }
+  }
+}
+
+/// What makes figures of a result doubtful; empty: nothing.
+std::string doubts(const char* which, const ReadResult& result) {
+  return result.differing == 0
+             ? std::string()
+             : fmt::format(
+                   "{} replies of the {} differ from those of its first arm: a fault of octet, and "
+                   "its arms are not of the same texts\n",
+                   result.differing,
+                   which
+               );
 }
 
 std::string change(double before, double after) {
@@ -480,23 +527,22 @@ std::string eval_diff(const std::string& old_path, const std::string& new_path) 
   const ReadResult before = read_result(old_path);
   const ReadResult after = read_result(new_path);
   check_comparable(before, after);
+  check_same_replies(before, after);
   Rows rows = {{"arm", "acceptance length", "tokens/s", "TTFT ms, median"}};
   for (const auto& [name, arm] : before.arms) {
-    const auto other = std::find_if(after.arms.begin(), after.arms.end(), [&](const auto& entry) {
-      return entry.first == name;
-    });
-    if (other == after.arms.end()) {
+    const ReadArm* other = after.find(name);
+    if (other == nullptr) {
       rows.push_back({name, "only in the first"});
       continue;
     }
     rows.push_back(
         {name,
-         change(arm.acceptance_length, other->second.acceptance_length),
-         change(arm.tokens_per_second, other->second.tokens_per_second),
-         change(arm.first_token_ms, other->second.first_token_ms)}
+         change(arm.acceptance_length, other->acceptance_length),
+         change(arm.tokens_per_second, other->tokens_per_second),
+         change(arm.first_token_ms, other->first_token_ms)}
     );
   }
-  return text_table(rows);
+  return text_table(rows) + doubts("first", before) + doubts("second", after);
 }
 
 }  // namespace octet::cli

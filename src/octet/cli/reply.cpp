@@ -142,6 +142,13 @@ std::string describe_sampling(const SamplingParams& sampling) {
         sampling.presence_penalty,
         sampling.frequency_penalty
     );
+    text += sampling.penalty_scope == PenaltyScope::kPromptAndReply ? " of prompt and reply" : "";
+    if (sampling.penalty_last_n > 0) {
+      text += fmt::format(" in the last {} tokens", sampling.penalty_last_n);
+    }
+  }
+  for (const TokenBias& bias : sampling.logit_bias) {
+    text += fmt::format(", bias {}={:g}", bias.token, bias.bias);
   }
   return sampling.greedy() ? text : text + fmt::format(", seed {}", sampling.seed);
 }

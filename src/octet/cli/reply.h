@@ -28,7 +28,8 @@ SamplingParams resolve_sampling(const SamplingOptions& options, const Checkpoint
 /// Contexts that live at a time: those kept, and another one for --compare.
 int64_t texts_at_a_time(const ReplyOptions& options, int64_t kept_texts);
 
-/// "greedy" or "temperature 1, top-k 64, top-p 0.95, seed 7".
+/// "greedy" or "temperature 1, top-k 64, top-p 0.95, seed 7"; with penalties and biases, where
+/// there are any: equal texts are equal sampling.
 std::string describe_sampling(const SamplingParams& sampling);
 
 /// How the messages are put to the model.

@@ -17,6 +17,7 @@
 #include "octet/evaluate/digest.h"
 #include "octet/formats/atomic_file.h"
 #include "octet/formats/checkpoint_files.h"
+#include "octet/kernels/ops.h"
 #include "octet/quantize/output_place.h"
 
 namespace octet::cli {
@@ -74,8 +75,12 @@ std::vector<std::pair<std::string, std::string>> facts_of(
   return facts;
 }
 
+/// All that replies, and which of them there are, depend on beside the models and the machine.
 std::vector<std::pair<std::string, std::string>> settings_of(
-    const EvalArguments& arguments, const EvalRequest& request, const ChatTemplate& chat_template
+    const EvalArguments& arguments,
+    const Pair& pair,
+    const EvalRequest& request,
+    const ChatTemplate& chat_template
 ) {
   Digest template_digest;
   template_digest.add_text(chat_template.source());
@@ -88,6 +93,9 @@ std::vector<std::pair<std::string, std::string>> settings_of(
       {"most tokens",
        fmt::format("{}{}", request.max_tokens, request.ignore_end ? ", always" : "")},
       {"turns", arguments.max_turns == 0 ? "all" : fmt::format("{}", arguments.max_turns)},
+      {"context", fmt::format("{}", pair.context)},
+      {"kv type", std::string(kv_type_name(pair.kv_type))},
+      {"activation", std::string(activation_mode_name(arguments.pair.activation))},
       {"concurrency", fmt::format("{}", request.concurrency)}};
 }
 
@@ -142,7 +150,7 @@ int eval(const EvalArguments& arguments) {
   request.ignore_end = arguments.ignore_end;
   request.arms = arms_of(arguments, pair);
   report.facts = facts_of(arguments.pair, pair);
-  report.settings = settings_of(arguments, request, chat_template);
+  report.settings = settings_of(arguments, pair, request, chat_template);
 
   Progress progress(!arguments.json);
   {
