@@ -203,6 +203,19 @@ TEST(Eval, RefusesWrongInput) {
   EXPECT_THAT(result.err, HasSubstr("needs a drafter (-md)"));
 }
 
+TEST(Eval, ARunWithoutAReplyIsAnError) {
+  const TemporaryDirectory directory;
+  const std::string suite =
+      directory.write("suite.jsonl", "{\"turns\":[\"" + std::string(9000, 'x') + "\"]}\n");
+  const std::string json = directory.file("result.json");
+  const ProgramResult result =
+      run_octet(eval_command(suite, {"-c", "64", "--drafts", "0", "--json-file", json}));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("no prompt got a reply from plain: "), HasSubstr("64")));
+  const JsonValue read = read_json_object(json);
+  EXPECT_EQ(read.find_array("arms")->at(0).find_integer("failed"), 1);
+}
+
 /// What `octet bench cycle --json` prints, with plain round costs.
 std::string costs_json() {
   std::string rows;

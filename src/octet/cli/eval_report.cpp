@@ -161,13 +161,11 @@ std::string notes(const EvalReport& report) {
     out += "all arms wrote the same replies, token for token\n";
   }
   if (failures(report) > 0) {
-    out += fmt::format("{} replies could not be asked for; the first reason: ", failures(report));
-    for (const EvalRecord& record : report.evaluation.arms.front().records) {
-      if (!record.error.empty()) {
-        out += record.error + "\n";
-        break;
-      }
-    }
+    out += fmt::format(
+        "{} replies could not be asked for; the first reason: {}\n",
+        failures(report),
+        first_failure(report, 0)
+    );
   }
   for (const SkippedLine& line : report.skipped) {
     out += fmt::format("skipped {}: line {}: {}\n", line.path, line.line, line.why);
@@ -448,6 +446,15 @@ const ArmSummary* EvalReport::plain() const {
     }
   }
   return nullptr;
+}
+
+std::string first_failure(const EvalReport& report, size_t arm) {
+  for (const EvalRecord& record : report.evaluation.arms[arm].records) {
+    if (!record.error.empty()) {
+      return record.error;
+    }
+  }
+  return {};
 }
 
 std::string eval_table(const EvalReport& report) {

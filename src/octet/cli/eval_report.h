@@ -28,6 +28,9 @@ struct EvalReport {
   const ArmSummary* plain() const;
 };
 
+/// Why the first prompt without a reply in that arm has none; empty: all have one.
+std::string first_failure(const EvalReport& report, size_t arm);
+
 std::string eval_table(const EvalReport& report);
 std::string eval_json(const EvalReport& report);
 std::string eval_csv(const EvalReport& report);

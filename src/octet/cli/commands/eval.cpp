@@ -119,6 +119,21 @@ void write_file(const std::string& path, FunctionRef<std::string()> text) {
   }
 }
 
+/// A run that no prompt fits is no result. Throws Error with the first reason.
+void require_replies(const EvalReport& report) {
+  for (size_t a = 0; a < report.summaries.size(); ++a) {
+    if (report.summaries[a].replies == 0) {
+      const EvalArm& arm = report.evaluation.arms[a];
+      throw Error(
+          ErrorKind::kInvalidArgument,
+          fmt::format(
+              "no prompt got a reply from {}: {}", arm.settings.name, first_failure(report, a)
+          )
+      );
+    }
+  }
+}
+
 }  // namespace
 
 int eval(const EvalArguments& arguments) {
@@ -173,6 +188,7 @@ int eval(const EvalArguments& arguments) {
   write_file(arguments.json_file, [&] { return fmt::format("{}\n", json); });
   write_file(arguments.csv_file, [&] { return eval_csv(report); });
   write_file(arguments.html_file, [&] { return eval_html(report); });
+  require_replies(report);  // the files tell what became of each prompt
   return report.evaluation.differing == 0 ? 0 : 1;
 }
 
