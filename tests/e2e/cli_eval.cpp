@@ -182,6 +182,31 @@ TEST(Eval, ComparesNoOtherSettingsAndNoOtherReplies) {
   EXPECT_THAT(diff.out, HasSubstr("2 replies of the second differ"));
 }
 
+TEST(Eval, ComparesEveryArmAndSettingOfBothResults) {
+  const TemporaryDirectory directory;
+  const std::string suite = directory.write("suite.jsonl", kSuite);
+  const std::string one = directory.file("one.json");
+  const std::string two = directory.file("two.json");
+  ASSERT_EQ(run_octet(eval_command(suite, {"--drafts", "0", "--json-file", one})).exit_code, 0);
+  ASSERT_EQ(
+      run_octet(eval_command(suite, {"--drafts", "0", "2", "--json-file", two})).exit_code, 0
+  );
+  EXPECT_THAT(run_octet({"eval", "diff", one, two}).out, HasSubstr("only in the second"));
+  EXPECT_THAT(run_octet({"eval", "diff", two, one}).out, HasSubstr("only in the first"));
+  const std::string text = read_text(one);
+  const std::string more = directory.write(
+      "more.json", replaced(text, "\"settings\":{", "\"settings\":{\"weather\":\"fair\",")
+  );
+  ProgramResult diff = run_octet({"eval", "diff", one, more});
+  EXPECT_EQ(diff.exit_code, 2);
+  EXPECT_THAT(diff.err, HasSubstr("weather is missing in the first and fair in the second"));
+  const std::string old =
+      directory.write("old.json", replaced(text, "\"version\":2", "\"version\":1"));
+  diff = run_octet({"eval", "diff", old, one});
+  EXPECT_EQ(diff.exit_code, 2);
+  EXPECT_THAT(diff.err, HasSubstr("old.json: is a result of version 1, expected 2"));
+}
+
 TEST(Eval, RefusesWrongInput) {
   const TemporaryDirectory directory;
   const std::string bad = directory.write("bad.jsonl", kSuite + "{\"turns\": 3}\n");

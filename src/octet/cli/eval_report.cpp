@@ -15,7 +15,7 @@ namespace octet::cli {
 namespace {
 
 constexpr const char* kForm = "octet-eval";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;  // 2: settings tell context, cache and activations too
 
 /// "needs 1.42, has 3.81": the tokens a step that pay for drafting, and those there are.
 std::string verdict(const ArmSummary& plain, const ArmSummary& arm) {
@@ -350,6 +350,18 @@ ReadResult read_result(const std::string& path) {
         ErrorKind::kMalformed, fmt::format("{}: is no result of `octet eval --json`", path)
     );
   }
+  if (const int64_t version = object.find_integer("version").value_or(0); version != kVersion) {
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format(
+            "{}: is a result of version {}, expected {}; write it anew with this octet's `octet "
+            "eval --json-file`",
+            path,
+            version,
+            kVersion
+        )
+    );
+  }
   ReadResult out;
   out.differing = object.find_integer("differing").value_or(0);
   for (const auto& [name, value] : *settings) {
@@ -375,20 +387,27 @@ ReadResult read_result(const std::string& path) {
   return out;
 }
 
+/// "greedy", or "missing" where there is no such setting.
+std::string setting_of(const ReadResult& result, const std::string& name) {
+  const auto found = result.settings.find(name);
+  return found == result.settings.end() ? "missing" : found->second;
+}
+
 void check_comparable(const ReadResult& before, const ReadResult& after) {
-  for (const auto& [name, value] : before.settings) {
-    const auto other = after.settings.find(name);
-    const std::string found = other == after.settings.end() ? "nothing" : other->second;
-    if (found != value) {
+  std::map<std::string, std::string> all = before.settings;
+  all.insert(after.settings.begin(), after.settings.end());
+  for (const auto& [name, unused] : all) {
+    const std::string first = setting_of(before, name);
+    const std::string second = setting_of(after, name);
+    if (first != second) {
       throw Error(
           ErrorKind::kMismatch,
           fmt::format(
               "the results are not of the same requests: {} is {} in the first and {} in the "
-              "second; "
-              "run both with the same prompts and settings",
+              "second; run both with the same prompts and settings",
               name,
-              value,
-              found
+              first,
+              second
           )
       );
     }
@@ -548,6 +567,11 @@ std::string eval_diff(const std::string& old_path, const std::string& new_path) 
          change(arm.tokens_per_second, other->tokens_per_second),
          change(arm.first_token_ms, other->first_token_ms)}
     );
+  }
+  for (const auto& [name, unused] : after.arms) {
+    if (before.find(name) == nullptr) {
+      rows.push_back({name, "only in the second"});
+    }
   }
   return text_table(rows) + doubts("first", before) + doubts("second", after);
 }

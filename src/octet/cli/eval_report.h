@@ -37,7 +37,8 @@ std::string eval_csv(const EvalReport& report);
 std::string eval_html(const EvalReport& report);
 
 /// The arms of two files that eval_json() wrote, side by side. Throws Error(kMalformed) for another
-/// file, Error(kMismatch) naming what differs when prompts, settings or the number of replies do.
+/// file, Error(kUnsupported) for a result of another version, Error(kMismatch) naming what differs
+/// when prompts, settings or the number of replies do.
 std::string eval_diff(const std::string& old_path, const std::string& new_path);
 
 }  // namespace octet::cli
