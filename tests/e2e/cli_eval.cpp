@@ -1,6 +1,7 @@
 // `octet eval` as a user runs it, with the shipped pair: one run told in four forms, results held
 // against each other, and wrong input.
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,25 @@ TEST(Eval, WritesNothingInPlaceOfWhatItReads) {
     EXPECT_THAT(result.err, HasSubstr("suite.jsonl"));
     EXPECT_EQ(read_text(suite), kSuite);
     EXPECT_EQ(run_octet(eval_command(suite, {flag, directory.file("no/where")})).exit_code, 2);
+  }
+}
+
+TEST(Eval, WritesNoResultOverAnother) {
+  const TemporaryDirectory directory;
+  const std::string suite = directory.write("suite.jsonl", kSuite);
+  const std::string result_file = directory.file("result");
+  const std::string same = directory.file("./result");
+  const std::vector<std::string> pairs[] = {
+      {"--json-file", result_file, "--html", result_file},
+      {"--csv", result_file, "--html", same},
+      {"--json-file", same, "--csv", result_file}};
+  for (const std::vector<std::string>& flags : pairs) {
+    const ProgramResult result = run_octet(eval_command(suite, flags));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(
+        result.err, HasSubstr("two of --json-file, --csv and --html name the same file; give each")
+    );
+    EXPECT_FALSE(std::filesystem::exists(result_file));
   }
 }
 

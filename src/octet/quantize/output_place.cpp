@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
+#include <set>
 #include <string_view>
 #include <system_error>
 
@@ -170,6 +171,19 @@ void prepare_output(
   }
   remove_abandoned(path);
   require_space(path, bytes);
+}
+
+void refuse_one_place_twice(const std::vector<std::string>& outputs, std::string_view names) {
+  std::error_code ignored;
+  std::set<fs::path> places;
+  for (const std::string& output : outputs) {
+    if (!output.empty() && !places.insert(fs::weakly_canonical(output, ignored)).second) {
+      throw Error(
+          ErrorKind::kInvalidArgument,
+          fmt::format("{}: {} name the same file; give each a file of its own", output, names)
+      );
+    }
+  }
 }
 
 AtomicFolder::AtomicFolder(const std::string& path)

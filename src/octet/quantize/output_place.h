@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "octet/formats/temporary_name.h"
@@ -27,6 +28,10 @@ void prepare_output(
     ExistingOutput existing,
     OutputKind kind = OutputKind::kFile
 );
+
+/// Refuses outputs of one run that would be written over each other. `names` says for the message
+/// whose they are: "-o and --features". Empty outputs are none. Throws Error(kInvalidArgument).
+void refuse_one_place_twice(const std::vector<std::string>& outputs, std::string_view names);
 
 class AtomicFolder {
  public:

@@ -103,7 +103,10 @@ std::vector<std::pair<std::string, std::string>> settings_of(
 void prepare_files(const EvalArguments& arguments, const Pair& pair) {
   const std::vector<std::string> inputs =
       all_inputs({pair.target_checkpoint, pair.draft_checkpoint}, arguments.prompt_files);
-  for (const std::string& path : {arguments.json_file, arguments.csv_file, arguments.html_file}) {
+  const std::vector<std::string> outputs = {
+      arguments.json_file, arguments.csv_file, arguments.html_file};
+  refuse_one_place_twice(outputs, "two of --json-file, --csv and --html");
+  for (const std::string& path : outputs) {
     if (!path.empty()) {
       prepare_output(inputs, path, 0, ExistingOutput::kReplace);
     }

@@ -1,10 +1,8 @@
 #include "octet/evaluate/generate_data.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -81,25 +79,14 @@ void report(
   }
 }
 
-/// Neither of the two files, as they grow and when they are whole, is written over by the other.
-void refuse_one_place_twice(const GenerateDataArguments& arguments) {
-  std::error_code ignored;
-  std::set<std::filesystem::path> places;
+void prepare_outputs(const GenerateDataArguments& arguments) {
+  std::vector<std::string> places;  // of both files, as they grow and when they are whole
   for (const std::string& path : {arguments.output, arguments.feature_output}) {
-    for (const std::string& place : {path, JournalFile::partial_path(path)}) {
-      if (!path.empty() &&
-          !places.insert(std::filesystem::weakly_canonical(place, ignored)).second) {
-        throw Error(
-            ErrorKind::kInvalidArgument,
-            fmt::format("{}: -o and --features name the same file; name two", place)
-        );
-      }
+    if (!path.empty()) {
+      places.insert(places.end(), {path, JournalFile::partial_path(path)});
     }
   }
-}
-
-void prepare_outputs(const GenerateDataArguments& arguments) {
-  refuse_one_place_twice(arguments);
+  refuse_one_place_twice(places, "-o and --features");
   std::vector<std::string> inputs = arguments.prompt_files;
   inputs.insert(inputs.end(), {arguments.pair.model, arguments.pair.draft_model});
   const auto prepare = [&](const std::string& path, ExistingOutput existing) {
