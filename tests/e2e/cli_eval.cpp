@@ -248,6 +248,17 @@ TEST(Eval, RefusesWrongInput) {
   EXPECT_THAT(result.err, HasSubstr("needs a drafter (-md)"));
 }
 
+TEST(Eval, NamesTheLineOfAPromptWithoutAReply) {
+  const TemporaryDirectory directory;
+  const std::string suite = directory.write(
+      "suite.jsonl", kSuite + "\nno json\n{\"turns\":[\"" + std::string(60'000, 'x') + "\"]}\n"
+  );
+  const ProgramResult result =
+      run_octet(eval_command(suite, {"--skip-bad-lines", "-c", "512", "--drafts", "0"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("suite.jsonl: line 5 got no reply: "));
+}
+
 TEST(Eval, ARunWithoutAReplyIsAnError) {
   const TemporaryDirectory directory;
   const std::string suite =
@@ -256,7 +267,13 @@ TEST(Eval, ARunWithoutAReplyIsAnError) {
   const ProgramResult result =
       run_octet(eval_command(suite, {"-c", "64", "--drafts", "0", "--json-file", json}));
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("no prompt got a reply from plain: "), HasSubstr("64")));
+  EXPECT_THAT(
+      result.err,
+      AllOf(
+          HasSubstr("no prompt got a reply from plain; "),
+          HasSubstr("suite.jsonl: line 1 got no reply: ")
+      )
+  );
   const JsonValue read = read_json_object(json);
   EXPECT_EQ(read.find_array("arms")->at(0).find_integer("failed"), 1);
 }

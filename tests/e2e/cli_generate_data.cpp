@@ -156,7 +156,13 @@ TEST(GenerateData, SaysWhichLineIsBadAndSkipsItOnWish) {
   ASSERT_EQ(skipped.exit_code, 0) << skipped.err;
   EXPECT_THAT(skipped.err, HasSubstr("line 5"));
   EXPECT_THAT(skipped.err, HasSubstr("line 6"));
-  EXPECT_THAT(skipped.err, HasSubstr("no reply to prompt 5"));
+  EXPECT_THAT(skipped.err, HasSubstr("prompts.jsonl: line 7 got no reply: "));
+  const std::string far = directory.write(
+      "far.jsonl", kSuite + "\n\n{\"turns\":[\"" + std::string(60'000, 'x') + "\"]}\n"
+  );
+  const ProgramResult too_long = run_octet(command_for(directory, far, {"--force", "-c", "1024"}));
+  EXPECT_EQ(too_long.exit_code, 2);
+  EXPECT_THAT(too_long.err, HasSubstr("far.jsonl: line 7 got no reply: "));
   const ProgramResult penalised = run_octet(
       command_for(directory, prompts, {"--skip-bad-lines", "--force", "--repeat-penalty", "1.2"})
   );

@@ -34,6 +34,9 @@ TEST(PromptSuite, ReadsEveryField) {
   EXPECT_NE(suite.prompts[0].tools, nullptr);
   EXPECT_EQ(suite.prompts[1].turns.front(), "x");
   EXPECT_EQ(suite.prompts[1].tools, nullptr);
+  EXPECT_EQ(place_of(suite.prompts[1], 1), folder.file("suite.jsonl") + ": line 3");
+  suite.prompts[0].path.clear();
+  EXPECT_EQ(place_of(suite.prompts[0], 0), "prompt 1 ('7')");
 }
 
 TEST(PromptSuite, RefusesOrReportsBadLinesByNumber) {
@@ -77,6 +80,10 @@ TEST(PromptSuite, DigestSeesEveryText) {
   EXPECT_EQ(suite_digest({&prompt, 1}), suite_digest({&other, 1}));
   other.turns = {"a", "bc"};
   EXPECT_NE(suite_digest({&prompt, 1}), suite_digest({&other, 1}));
+  other = prompt;
+  other.path = "elsewhere";
+  other.line = 7;
+  EXPECT_EQ(suite_digest({&prompt, 1}), suite_digest({&other, 1})) << "of what is asked alone";
   other = prompt;
   other.system = "s";
   EXPECT_NE(suite_digest({&prompt, 1}), suite_digest({&other, 1}));

@@ -470,7 +470,8 @@ const ArmSummary* EvalReport::plain() const {
 std::string first_failure(const EvalReport& report, size_t arm) {
   for (const EvalRecord& record : report.evaluation.arms[arm].records) {
     if (!record.error.empty()) {
-      return record.error;
+      const SuitePrompt& prompt = report.prompts[static_cast<size_t>(record.prompt)];
+      return fmt::format("{} got no reply: {}", place_of(prompt, record.prompt), record.error);
     }
   }
   return {};

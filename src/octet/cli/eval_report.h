@@ -28,7 +28,7 @@ struct EvalReport {
   const ArmSummary* plain() const;
 };
 
-/// Why the first prompt without a reply in that arm has none; empty: all have one.
+/// Which is the first prompt without a reply in that arm, and why; empty: all have one.
 std::string first_failure(const EvalReport& report, size_t arm);
 
 std::string eval_table(const EvalReport& report);

@@ -145,7 +145,7 @@ class DataMaker {
   void unanswered(int64_t prompt, Error why) {
     const SuitePrompt& asked = request_.prompts[static_cast<size_t>(prompt)];
     if (request_.unanswerable == BadLines::kRefuse || why.kind() != ErrorKind::kInvalidArgument) {
-      throw why.add_context(fmt::format("prompt {} ('{}') got no reply", prompt + 1, asked.id));
+      throw why.add_context(fmt::format("{} got no reply", place_of(asked, prompt)));
     }
     result_.unanswered.push_back({prompt, why.what()});
   }

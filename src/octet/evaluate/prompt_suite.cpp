@@ -94,7 +94,9 @@ void read_suite(const std::string& path, int64_t limit, BadLines bad, PromptSuit
       continue;
     }
     try {
-      suite.prompts.push_back(parse_prompt(line));
+      SuitePrompt& prompt = suite.prompts.emplace_back(parse_prompt(line));
+      prompt.path = path;
+      prompt.line = number;
       ++taken;
     } catch (Error& error) {
       if (bad == BadLines::kRefuse) {
@@ -110,6 +112,11 @@ void read_suite(const std::string& path, int64_t limit, BadLines bad, PromptSuit
         fmt::format("{}: holds no prompt; expected one JSON object a line", path)
     );
   }
+}
+
+std::string place_of(const SuitePrompt& prompt, int64_t index) {
+  return prompt.path.empty() ? fmt::format("prompt {} ('{}')", index + 1, prompt.id)
+                             : fmt::format("{}: line {}", prompt.path, prompt.line);
 }
 
 uint64_t suite_digest(std::span<const SuitePrompt> prompts) {

@@ -22,6 +22,8 @@ struct SuitePrompt {
   std::string system;
   std::vector<std::string> turns;
   std::shared_ptr<const nlohmann::ordered_json> tools;  // an array in OpenAI's form; null: none
+  std::string path;  // of the file that it was read from; empty: of none
+  int64_t line = 0;  // in that file, from 1
 };
 
 /// What to do about lines that are no prompts: empty ones are always skipped.
@@ -42,7 +44,11 @@ struct PromptSuite {
 /// what was expected; also when the file holds no prompt at all.
 void read_suite(const std::string& path, int64_t limit, BadLines bad, PromptSuite& suite);
 
-/// A number that tells lists of prompts apart: by ids and texts.
+/// Where a user finds the prompt: "FILE: line 3", or its place and id where it is of no file.
+/// `index`: in the list of all prompts, from 0.
+std::string place_of(const SuitePrompt& prompt, int64_t index);
+
+/// A number that tells lists of prompts apart: by ids and texts, wherever they stand.
 uint64_t suite_digest(std::span<const SuitePrompt> prompts);
 
 }  // namespace octet

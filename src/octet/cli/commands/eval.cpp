@@ -130,7 +130,7 @@ void require_replies(const EvalReport& report) {
       throw Error(
           ErrorKind::kInvalidArgument,
           fmt::format(
-              "no prompt got a reply from {}: {}", arm.settings.name, first_failure(report, a)
+              "no prompt got a reply from {}; {}", arm.settings.name, first_failure(report, a)
           )
       );
     }

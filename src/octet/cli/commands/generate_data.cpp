@@ -62,9 +62,8 @@ void report(
   for (const UnansweredPrompt& prompt : result.unanswered) {
     fmt::print(
         stderr,
-        "octet: no reply to prompt {} ('{}'): {}\n",
-        prompt.prompt + 1,
-        suite.prompts[static_cast<size_t>(prompt.prompt)].id,
+        "octet: {} got no reply: {}\n",
+        place_of(suite.prompts[static_cast<size_t>(prompt.prompt)], prompt.prompt),
         prompt.why
     );
   }
