@@ -70,6 +70,13 @@ TEST(PromptSuite, RefusesOrReportsBadLinesByNumber) {
   PromptSuite none;
   EXPECT_THROW(read_suite(folder.write("suite.jsonl", "\n\n"), 0, BadLines::kSkip, none), Error);
   EXPECT_THROW(read_suite("/no/such/file", 0, BadLines::kSkip, none), Error);
+  try {
+    read_suite(folder.write("bad.jsonl", "\n[1]\n\"x\"\n"), 0, BadLines::kSkip, none);
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("is line 2: expected an object"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(PromptSuite, DigestSeesEveryText) {

@@ -88,6 +88,7 @@ void read_suite(const std::string& path, int64_t limit, BadLines bad, PromptSuit
     );
   }
   int64_t taken = 0;
+  const size_t skipped_before = suite.skipped.size();
   std::string line;
   for (int64_t number = 1; (limit == 0 || taken < limit) && std::getline(file, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) {
@@ -107,10 +108,12 @@ void read_suite(const std::string& path, int64_t limit, BadLines bad, PromptSuit
     }
   }
   if (taken == 0) {
-    throw Error(
-        ErrorKind::kMalformed,
-        fmt::format("{}: holds no prompt; expected one JSON object a line", path)
-    );
+    std::string why = fmt::format("{}: holds no prompt; expected one JSON object a line", path);
+    if (suite.skipped.size() > skipped_before) {
+      const SkippedLine& first = suite.skipped[skipped_before];
+      why += fmt::format("; the first that was skipped is line {}: {}", first.line, first.why);
+    }
+    malformed(std::move(why));
   }
 }
 
