@@ -369,6 +369,19 @@ TEST(EvalPlan, RefusesWhatItCannotPlanFrom) {
     EXPECT_EQ(result.out, "");
   };
   expect_refusal({other, "--length", "3"}, "other.json does not hold C_t, C_v(2)");
+  const std::string wild = folder.write(
+      "wild.json",
+      replaced(costs_json(), R"(4,"median_ms":2.0)", R"(4000000000000,"median_ms":2.0)")
+  );
+  expect_refusal(
+      {wild, "--length", "3"},
+      "wild.json: inject(4) at context 0 has 4000000000000 rows, expected 1 to 4096"
+  );
+  const std::string wide = folder.write(
+      "wide.json",
+      replaced(costs_json(), R"("rows":8,"median_ms":78})", R"("rows":4097,"median_ms":78})")
+  );
+  expect_refusal({wide, "--length", "3"}, "wide.json: C_v(8) at context 0 has 4097 rows");
   expect_refusal({costs, "--length", "9"}, "acceptance length of 9 is none of 1 to 8");
   expect_refusal({costs, "--eval", other}, "no arm with a fixed number of drafts");
   expect_refusal({costs}, "--length");

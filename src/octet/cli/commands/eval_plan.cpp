@@ -18,6 +18,7 @@ namespace octet::cli {
 namespace {
 
 constexpr int64_t kThousand = 1000;  // "32K" of the published shapes
+constexpr int64_t kMostRows = 4096;  // of a measured pass that is no prompt; blocks have up to 16
 
 struct NamedWorkload {
   std::string name;
@@ -86,6 +87,24 @@ ContextCosts& at_context(CycleCosts& costs, int64_t context) {
   return costs.contexts.back();
 }
 
+/// Whoever stores costs by rows needs room for all below them. Throws Error(kMalformed).
+void require_rows_of_a_block(const std::string& name, int64_t context, int64_t rows) {
+  const bool known = name.starts_with("C_") || name.starts_with("inject");
+  if (known && rows > kMostRows) {
+    throw Error(
+        ErrorKind::kMalformed,
+        fmt::format(
+            "{} at context {} has {} rows, expected 1 to {}; write the costs with `octet bench "
+            "cycle --json`",
+            name,
+            context,
+            rows,
+            kMostRows
+        )
+    );
+  }
+}
+
 void take_row(CycleCosts& costs, const JsonValue& row) {
   const std::string name = row.find_string("name") != nullptr ? *row.find_string("name") : "";
   const int64_t context = row.find_integer("context").value_or(-1);
@@ -94,6 +113,7 @@ void take_row(CycleCosts& costs, const JsonValue& row) {
   if (context < 0 || rows < 1 || !(ms > 0.0)) {
     return;
   }
+  require_rows_of_a_block(name, context, rows);
   if (name == "prefill") {
     costs.prefill.push_back({rows, ms});
   } else if (name == "C_d") {
@@ -125,8 +145,13 @@ const JsonArray& array_in(const JsonValue& object, std::string_view name) {
 CycleCosts read_costs(const std::string& path) {
   const JsonValue document = read_json_object(path);
   CycleCosts costs;
-  for (const JsonValue& row : array_in(document, "rows")) {
-    take_row(costs, row);
+  try {
+    for (const JsonValue& row : array_in(document, "rows")) {
+      take_row(costs, row);
+    }
+  } catch (Error& error) {
+    error.add_context(path);
+    throw;
   }
   std::sort(costs.contexts.begin(), costs.contexts.end(), [](const auto& a, const auto& b) {
     return a.context < b.context;
