@@ -239,6 +239,12 @@ TEST(Eval, RefusesWrongInput) {
   result = run_octet(eval_command(bad, {"--drafts", "16"}));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("expects 0 to 15, max or adaptive, not '16'"));
+  result = run_octet(eval_command(bad, {"--skip-bad-lines", "--drafts", "0", "12"}));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(
+      result.err,
+      HasSubstr("--drafts 12 asks for more than the 7 drafts that this drafter makes; use 7 or max")
+  );
   result = run_octet({"eval", "-m", kPairTarget});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("--prompts"));

@@ -33,11 +33,29 @@ PromptSuite read_suites(const EvalArguments& arguments) {
   return suite;
 }
 
+/// `most`: drafts that the drafter makes; 0 without one. Throws Error(kInvalidArgument) for more.
 EvalArmSettings arm_settings(const std::string& text, int most) {
+  if (text != "0" && most == 0) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format("--drafts {} needs a drafter (-md); without one use --drafts 0", text)
+    );
+  }
   if (text == "adaptive") {
     return {"adaptive", most, true};
   }
-  const int length = text == "max" ? most : std::min(std::stoi(text), most);
+  const int length = text == "max" ? most : std::stoi(text);
+  if (length > most) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        fmt::format(
+            "--drafts {} asks for more than the {} drafts that this drafter makes; use {} or max",
+            text,
+            most,
+            most
+        )
+    );
+  }
   return {length == 0 ? "plain" : fmt::format("{} drafts", length), length, false};
 }
 
@@ -46,12 +64,6 @@ std::vector<EvalArmSettings> arms_of(const EvalArguments& arguments, const Pair&
   std::vector<EvalArmSettings> arms;
   for (const std::string& text : arguments.arms) {
     EvalArmSettings arm = arm_settings(text, pair.drafter->max_drafts());
-    if (arm.draft_max == 0 && text != "0") {
-      throw Error(
-          ErrorKind::kInvalidArgument,
-          fmt::format("--drafts {} needs a drafter (-md); without one use --drafts 0", text)
-      );
-    }
     const bool known = std::any_of(arms.begin(), arms.end(), [&](const EvalArmSettings& other) {
       return other.name == arm.name;
     });
