@@ -329,7 +329,7 @@ TEST(EvalPlan, SaysWhatDraftingWillBeWorth) {
           HasSubstr("    4096        16"),
           HasSubstr("Drafting does not pay with as many conversations together: 16 at context 0"),
           HasSubstr("0/3K/50"),
-          HasSubstr("30.00 s")
+          HasSubstr("30.46 s")
       )
   );
   const ProgramResult json =

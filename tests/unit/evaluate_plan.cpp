@@ -140,6 +140,14 @@ TEST(Plan, WorkloadsAddPromptAndReply) {
   // 2 ms a row at the nearest measured length, and 4 ms for what 4,000 positions add to a row.
   EXPECT_NEAR(plan_workload(costs, profile, {4000, 100, 1}).first_token_ms, 100.0 * 6.0, 1e-9);
   EXPECT_DOUBLE_EQ(plan_workload(costs, profile, {0, 1, 1}).first_token_ms, 12.0) << "a pass";
+  // Rows of 12,096 attend in the mean to 4,000 more than those of the measured 4,096, for 4 ms.
+  const double long_prompt_ms = 12'096.0 * (9000.0 / 4096.0 + 4.0);
+  EXPECT_NEAR(plan_workload(costs, profile, {0, 12'096, 1}).first_token_ms, long_prompt_ms, 1e-6);
+  EXPECT_NEAR(
+      plan_workload(costs, profile, {2000, 12'096, 1}).first_token_ms,
+      long_prompt_ms + 12'096.0 * 2.0,
+      1e-6
+  );
   CycleCosts none = costs;
   none.prefill.clear();
   EXPECT_THROW(plan_workload(none, profile, {0, 512, 100}), Error);

@@ -73,7 +73,8 @@ double base_forward_ms(const CycleCosts& costs, int64_t rows) {
   );
 }
 
-double prefill_ms(const CycleCosts& costs, int64_t rows) {
+/// The measured prompt whose length is nearest. Throws Error(kInvalidArgument) where there is none.
+const PrefillCosts& nearest_prefill(const CycleCosts& costs, int64_t rows) {
   if (costs.prefill.empty()) {
     throw Error(
         ErrorKind::kInvalidArgument,
@@ -81,16 +82,29 @@ double prefill_ms(const CycleCosts& costs, int64_t rows) {
         "and --prompts"
     );
   }
-  // Costs of a row at the nearest measured length.
   const PrefillCosts* nearest = &costs.prefill.front();
   for (const PrefillCosts& candidate : costs.prefill) {
     if (std::abs(candidate.rows - rows) < std::abs(nearest->rows - rows)) {
       nearest = &candidate;
     }
   }
-  const double ms = nearest->ms * static_cast<double>(rows) / static_cast<double>(nearest->rows);
-  const auto measured = static_cast<int64_t>(costs.contexts.front().forward_ms.size());
-  return std::max(ms, base_forward_ms(costs, std::min(rows, measured)));
+  return *nearest;
+}
+
+/// Costs of as many rows as at the nearest measured length, and in every row what attention to more
+/// positions adds.
+double prefill_ms(const CycleCosts& costs, int64_t cached, int64_t rows) {
+  const PrefillCosts& nearest = nearest_prefill(costs, rows);
+  const double ms = nearest.ms * static_cast<double>(rows) / static_cast<double>(nearest.rows);
+  const std::vector<double>& base = costs.contexts.front().forward_ms;
+  const auto measured = static_cast<int64_t>(base.size());
+  const double alone = std::max(ms, base_forward_ms(costs, std::min(rows, measured)));
+  // A row attends to the cache, and in the mean to half of its own prompt: of that the nearest
+  // measured prompt had its own half. What this adds to a row is what it adds to a pass of many,
+  // shared by its rows.
+  const int64_t context = cached + std::max<int64_t>(0, rows - nearest.rows) / 2;
+  const double more = costs_at(costs, context).forward_ms.back() - base.back();
+  return alone + static_cast<double>(rows) * std::max(0.0, more) / static_cast<double>(measured);
 }
 
 }  // namespace
@@ -170,15 +184,8 @@ PlannedWorkload plan_workload(
   const int64_t middle = workload.cached + workload.prompt + workload.output / 2;
   const std::vector<PlannedLength> lengths = plan_drafts(costs, profile, {middle, 1});
   const PlannedLength& best = best_of(lengths);
-  // A prompt's rows attend to the cache as well: what that adds to a row is what it adds to a pass
-  // of many, shared by its rows.
-  const ContextCosts first = costs_at(costs, workload.cached);
-  const double rows = static_cast<double>(first.forward_ms.size());
-  const double attention_ms =
-      std::max(0.0, first.forward_ms.back() - costs.contexts.front().forward_ms.back()) / rows;
   PlannedWorkload planned;
-  planned.first_token_ms =
-      prefill_ms(costs, workload.prompt) + static_cast<double>(workload.prompt) * attention_ms;
+  planned.first_token_ms = prefill_ms(costs, workload.cached, workload.prompt);
   planned.plain_ms = planned.first_token_ms + (output - 1.0) * lengths.front().step_ms;
   planned.drafted_ms = planned.first_token_ms + (output - 1.0) / best.tokens * best.step_ms;
   planned.drafts = best.drafts;

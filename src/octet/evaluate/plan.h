@@ -90,6 +90,8 @@ struct PlannedWorkload {
   int drafts = 0;           // the best number at the middle of the reply
 };
 
+/// A prompt costs what the measured one of the nearest length costs a row, and in every row what
+/// attention to the cache adds, and to the prompt itself where it is longer than the measured one.
 /// Throws Error(kInvalidArgument) when the costs have no prefill.
 PlannedWorkload plan_workload(
     const CycleCosts& costs, const AcceptanceProfile& profile, const Workload& workload
