@@ -329,7 +329,8 @@ TEST(EvalPlan, SaysWhatDraftingWillBeWorth) {
           HasSubstr("    4096        16"),
           HasSubstr("Drafting does not pay with as many conversations together: 16 at context 0"),
           HasSubstr("0/3K/50"),
-          HasSubstr("30.46 s")
+          HasSubstr("0/3K/50         1       30.46 s"),
+          HasSubstr("0/3K/50        16      487.29 s")
       )
   );
   const ProgramResult json =

@@ -148,6 +148,10 @@ TEST(Plan, WorkloadsAddPromptAndReply) {
       long_prompt_ms + 12'096.0 * 2.0,
       1e-6
   );
+  const PlannedWorkload company = plan_workload(costs, profile, {0, 512, 100, 4});
+  EXPECT_DOUBLE_EQ(company.first_token_ms, 4 * 1024.0) << "of the last of them";
+  const auto together = plan_drafts(costs, profile, {562, 4});
+  EXPECT_DOUBLE_EQ(company.plain_ms, 4 * 1024.0 + 99.0 * together[0].step_ms);
   CycleCosts none = costs;
   none.prefill.clear();
   EXPECT_THROW(plan_workload(none, profile, {0, 512, 100}), Error);

@@ -60,8 +60,8 @@ void add_plan(CLI::App& app, EvalPlanArguments& plan) {
   app.add_option(
          "--workload",
          plan.workloads,
-         "benchmarks as CACHED/PROMPT/OUTPUT tokens, 32K/2K/256 say; published: the shapes that "
-         "published figures use"
+         "benchmarks as CACHED/PROMPT/OUTPUT tokens, 32K/2K/256 say, with each --concurrency; "
+         "published: the shapes that published figures use"
   )
       ->option_text("C/P/O|published ...");
   app.add_flag("--json", plan.json, "one JSON object");

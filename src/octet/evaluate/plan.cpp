@@ -182,10 +182,12 @@ PlannedWorkload plan_workload(
 ) {
   const auto output = static_cast<double>(workload.output);
   const int64_t middle = workload.cached + workload.prompt + workload.output / 2;
-  const std::vector<PlannedLength> lengths = plan_drafts(costs, profile, {middle, 1});
+  const std::vector<PlannedLength> lengths =
+      plan_drafts(costs, profile, {middle, workload.conversations});
   const PlannedLength& best = best_of(lengths);
   PlannedWorkload planned;
-  planned.first_token_ms = prefill_ms(costs, workload.cached, workload.prompt);
+  planned.first_token_ms =
+      workload.conversations * prefill_ms(costs, workload.cached, workload.prompt);
   planned.plain_ms = planned.first_token_ms + (output - 1.0) * lengths.front().step_ms;
   planned.drafted_ms = planned.first_token_ms + (output - 1.0) / best.tokens * best.step_ms;
   planned.drafts = best.drafts;

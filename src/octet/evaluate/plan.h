@@ -81,13 +81,14 @@ struct Workload {
   int64_t cached = 0;
   int64_t prompt = 0;
   int64_t output = 0;
+  int conversations = 1;  // of this shape, that begin together
 };
 
 struct PlannedWorkload {
-  double first_token_ms = 0.0;
-  double plain_ms = 0.0;    // all of it, decoded plainly
-  double drafted_ms = 0.0;  // with `drafts` drafts
-  int drafts = 0;           // the best number at the middle of the reply
+  double first_token_ms = 0.0;  // until all conversations have one: their prompts added
+  double plain_ms = 0.0;        // all of it, decoded plainly
+  double drafted_ms = 0.0;      // with `drafts` drafts
+  int drafts = 0;               // the best number at the middle of the reply
 };
 
 /// A prompt costs what the measured one of the nearest length costs a row, and in every row what

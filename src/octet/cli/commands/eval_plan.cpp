@@ -64,13 +64,22 @@ NamedWorkload workload_of(const std::string& text) {
   );
 }
 
+/// Each with each number of conversations.
 std::vector<NamedWorkload> workloads_of(const EvalPlanArguments& arguments) {
-  std::vector<NamedWorkload> workloads;
+  std::vector<NamedWorkload> shapes;
   for (const std::string& text : arguments.workloads) {
     if (text == "published") {
-      workloads.insert(workloads.end(), std::begin(kPublished), std::end(kPublished));
+      shapes.insert(shapes.end(), std::begin(kPublished), std::end(kPublished));
     } else {
-      workloads.push_back(workload_of(text));
+      shapes.push_back(workload_of(text));
+    }
+  }
+  std::vector<NamedWorkload> workloads;
+  workloads.reserve(shapes.size() * arguments.conversations.size());
+  for (const NamedWorkload& shape : shapes) {
+    for (const int conversations : arguments.conversations) {
+      workloads.push_back(shape);
+      workloads.back().workload.conversations = conversations;
     }
   }
   return workloads;
@@ -282,8 +291,9 @@ void print_workloads(
     return;
   }
   fmt::print(
-      "\n{:>14}  {:>12}  {:>9}  {:>9}  {:>7}  {:>6}\n",
+      "\n{:>14}  {:>8}  {:>12}  {:>9}  {:>9}  {:>7}  {:>6}\n",
       "workload",
+      "together",
       "first token",
       "plain",
       "drafted",
@@ -293,8 +303,9 @@ void print_workloads(
   for (size_t i = 0; i < workloads.size(); ++i) {
     const PlannedWorkload& plan = planned[i];
     fmt::print(
-        "{:>14}  {:>9.2f} s  {:>7.2f} s  {:>7.2f} s  {:>7.2f}  {:>6}\n",
+        "{:>14}  {:>8}  {:>10.2f} s  {:>7.2f} s  {:>7.2f} s  {:>7.2f}  {:>6}\n",
         workloads[i].name,
+        workloads[i].workload.conversations,
         plan.first_token_ms / 1000.0,
         plan.plain_ms / 1000.0,
         plan.drafted_ms / 1000.0,
@@ -330,6 +341,7 @@ std::string plan_json(
   json.end_array().key("workloads").begin_array();
   for (size_t i = 0; i < workloads.size(); ++i) {
     json.begin_object().member("name", workloads[i].name);
+    json.member("conversations", workloads[i].workload.conversations);
     json.member("first_token_ms", planned[i].first_token_ms);
     json.member("plain_ms", planned[i].plain_ms).member("drafted_ms", planned[i].drafted_ms);
     json.member("drafts", planned[i].drafts).end_object();
