@@ -14,6 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int64_t kWarmUpTokens = 16;  // a few drafted blocks
+
 uint64_t digest_of(std::span<const TokenId> tokens) {
   Digest digest;
   for (const TokenId token : tokens) {
@@ -35,6 +37,49 @@ ConversationSettings settings_of(
   settings.adapt_drafts = arm.adaptive;
   settings.ignore_end = request.ignore_end;
   return settings;
+}
+
+/// Conversations that are held at a time; one for each prompt, in their order.
+std::vector<std::vector<ConversationTurn>> hold_together(
+    Engine& engine,
+    const ChatTemplate& chat_template,
+    const std::shared_ptr<const Tokenizer>& tokenizer,
+    std::span<const SuitePrompt> prompts,
+    FunctionRef<ConversationSettings(int64_t)> settings_of_prompt
+) {
+  std::vector<std::vector<ConversationTurn>> conversations(prompts.size());
+  std::vector<std::jthread> speakers;
+  for (int64_t i = 0; i < std::ssize(prompts); ++i) {
+    speakers.emplace_back([&, i] {
+      const auto at = static_cast<size_t>(i);
+      conversations[at] =
+          hold_conversation(engine, chat_template, tokenizer, prompts[at], settings_of_prompt(i));
+    });
+  }
+  speakers.clear();  // waits for them
+  return conversations;
+}
+
+/// The first passes read weights and touch scratch memory for the first time: no arm's figures pay
+/// for that. What is said is forgotten, and a failure shows again where replies are recorded.
+void warm_up(
+    Engine& engine,
+    const ChatTemplate& chat_template,
+    const std::shared_ptr<const Tokenizer>& tokenizer,
+    const EvalRequest& request
+) {
+  SuitePrompt greeting;
+  greeting.turns = {"Hello"};
+  const std::vector<SuitePrompt> greetings(static_cast<size_t>(request.concurrency), greeting);
+  for (const EvalArmSettings& arm : request.arms) {
+    engine.forget_texts();
+    hold_together(engine, chat_template, tokenizer, greetings, [&](int64_t i) {
+      ConversationSettings settings = settings_of(request, arm, i);
+      settings.max_tokens = std::min(settings.max_tokens, kWarmUpTokens);
+      settings.ignore_end = true;
+      return settings;
+    });
+  }
 }
 
 std::vector<EvalRecord> records_of(int64_t prompt, std::vector<ConversationTurn> turns) {
@@ -97,6 +142,7 @@ Evaluation evaluate(
   for (const EvalArmSettings& arm : request.arms) {
     out.arms.push_back({arm, 0.0, {}});
   }
+  warm_up(engine, chat_template, tokenizer, request);
   const auto count = std::ssize(request.prompts);
   int64_t batches = 0;
   for (int64_t begin = 0; begin < count; begin += request.concurrency, ++batches) {
@@ -105,22 +151,14 @@ Evaluation evaluate(
       // Whoever goes first is another one in every batch: a drifting machine treats all alike.
       EvalArm& arm = out.arms[(a + static_cast<size_t>(batches)) % out.arms.size()];
       engine.forget_texts();
-      std::vector<std::vector<ConversationTurn>> batch(static_cast<size_t>(end - begin));
       const Clock::time_point start = Clock::now();
-      {
-        std::vector<std::jthread> speakers;
-        for (int64_t i = begin; i < end; ++i) {
-          speakers.emplace_back([&, i] {
-            batch[static_cast<size_t>(i - begin)] = hold_conversation(
-                engine,
-                chat_template,
-                tokenizer,
-                request.prompts[static_cast<size_t>(i)],
-                settings_of(request, arm.settings, i)
-            );
-          });
-        }
-      }
+      std::vector<std::vector<ConversationTurn>> batch = hold_together(
+          engine,
+          chat_template,
+          tokenizer,
+          request.prompts.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+          [&](int64_t i) { return settings_of(request, arm.settings, begin + i); }
+      );
       arm.wall_ms += std::chrono::duration<double, std::milli>(Clock::now() - start).count();
       for (int64_t i = begin; i < end; ++i) {
         for (EvalRecord& record : records_of(i, std::move(batch[static_cast<size_t>(i - begin)]))) {

@@ -70,6 +70,7 @@ struct Evaluation {
 int64_t differing_replies(std::span<const EvalRecord> first, std::span<const EvalRecord> other);
 
 /// `engine` is idle and used by nobody else meanwhile; its parallel must be >= concurrency.
+/// Before the first prompt every arm writes short replies that are recorded nowhere.
 /// on_batch is called with the prompts done by all arms. Throws Error for requests that no prompt
 /// can fulfil; a prompt that does not fit the context gets a record with an error in every arm.
 Evaluation evaluate(
