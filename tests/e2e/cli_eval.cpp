@@ -84,6 +84,13 @@ TEST(Eval, TellsOneRunInFourForms) {
   EXPECT_THAT(page, HasSubstr("Acceptance length by language"));
   EXPECT_THAT(result.out, HasSubstr("Acceptance length by language"));
   EXPECT_THAT(page, testing::Not(HasSubstr("<script")));
+  // Plots are of the arm that always drafts most, wherever it stands.
+  EXPECT_THAT(page, HasSubstr("Acceptance length by category, 7 drafts"));
+  EXPECT_THAT(page, HasSubstr("Steps by tokens that they added, 7 drafts"));
+  EXPECT_THAT(result.out, HasSubstr("Steps by tokens that they added\n"));
+  const size_t details = page.find("<details>");
+  ASSERT_NE(details, std::string::npos);
+  EXPECT_THAT(page.substr(details), HasSubstr("home, sweet")) << "every reply";
 }
 
 TEST(Eval, WritesNothingInPlaceOfWhatItReads) {

@@ -80,6 +80,30 @@ Rows acceptance_rows(const EvalReport& report) {
   return rows;
 }
 
+/// How many steps added so many tokens.
+Rows histogram_rows(const EvalReport& report) {
+  int most = 0;
+  for (const ArmSummary& arm : report.summaries) {
+    most = std::max(most, arm.acceptance.drafted > 0 ? arm.acceptance.rows() + 1 : 0);
+  }
+  Rows rows = {{"arm"}};
+  for (int tokens = 1; tokens <= most; ++tokens) {
+    rows.front().push_back(fmt::format("{}", tokens));
+  }
+  for (size_t a = 0; a < report.summaries.size(); ++a) {
+    const AcceptanceStatistics& acceptance = report.summaries[a].acceptance;
+    if (acceptance.drafted == 0) {
+      continue;
+    }
+    std::vector<std::string>& row = rows.emplace_back();
+    row.push_back(report.evaluation.arms[a].settings.name);
+    for (int tokens = 1; tokens <= most; ++tokens) {
+      row.push_back(fmt::format("{}", acceptance.histogram[static_cast<size_t>(tokens)]));
+    }
+  }
+  return rows;
+}
+
 Rows group_rows(
     const EvalReport& report,
     const char* name,
@@ -119,6 +143,7 @@ std::vector<std::pair<std::string, Rows>> sections(const EvalReport& report) {
   std::vector<std::pair<std::string, Rows>> all = {
       {"Speed", speed_rows(report)},
       {"Acceptance", acceptance_rows(report)},
+      {"Steps by tokens that they added", histogram_rows(report)},
       {"Acceptance length by category", group_rows(report, "category", &ArmSummary::by_category)},
       {"Acceptance length by language", group_rows(report, "language", &ArmSummary::by_language)}};
   std::erase_if(all, [](const auto& section) { return section.second.size() < 2; });
@@ -270,6 +295,50 @@ std::string csv_field(const std::string& text) {
   return out + "\"";
 }
 
+/// A line a reply of every arm.
+Rows record_rows(const EvalReport& report) {
+  Rows rows = {
+      {"arm",
+       "suite",
+       "id",
+       "category",
+       "turn",
+       "finish",
+       "prompt_tokens",
+       "reused_tokens",
+       "reply_tokens",
+       "steps",
+       "drafted",
+       "accepted",
+       "first_token_ms",
+       "total_ms",
+       "error"}};
+  const auto integer = [](int64_t value) { return fmt::format("{}", value); };
+  for (const EvalArm& arm : report.evaluation.arms) {
+    for (const EvalRecord& record : arm.records) {
+      const SuitePrompt& prompt = report.prompts[static_cast<size_t>(record.prompt)];
+      rows.push_back(
+          {arm.settings.name,
+           prompt.suite,
+           prompt.id,
+           prompt.category,
+           integer(record.turn),
+           std::string(finish_reason_name(record.finish)),
+           integer(record.prompt_tokens),
+           integer(record.reused_tokens),
+           integer(record.reply_tokens),
+           integer(record.acceptance.steps),
+           integer(record.acceptance.drafted),
+           integer(record.acceptance.accepted),
+           fmt::format("{:.3f}", record.first_token_ms),
+           fmt::format("{:.3f}", record.total_ms),
+           record.error}
+      );
+    }
+  }
+  return rows;
+}
+
 std::vector<Curve> position_curves(const EvalReport& report) {
   std::vector<Curve> curves;
   for (size_t a = 0; a < report.summaries.size(); ++a) {
@@ -286,6 +355,25 @@ std::vector<Curve> position_curves(const EvalReport& report) {
   return curves;
 }
 
+/// Whose drafts tell most of the drafter: the arm that always drafts most, else the last one that
+/// drafted at all; nullopt: none did.
+std::optional<size_t> drafting_arm(const EvalReport& report) {
+  std::optional<size_t> fixed;
+  std::optional<size_t> any;
+  for (size_t a = 0; a < report.summaries.size(); ++a) {
+    const EvalArmSettings& arm = report.evaluation.arms[a].settings;
+    if (report.summaries[a].acceptance.drafted == 0) {
+      continue;
+    }
+    any = a;
+    if (!arm.adaptive &&
+        (!fixed || arm.draft_max > report.evaluation.arms[*fixed].settings.draft_max)) {
+      fixed = a;
+    }
+  }
+  return fixed ? fixed : any;
+}
+
 std::string plots(const EvalReport& report) {
   std::vector<Bar> speeds;
   for (size_t a = 0; a < report.summaries.size(); ++a) {
@@ -299,17 +387,21 @@ std::string plots(const EvalReport& report) {
       "drafts, 1 and up",
       position_curves(report)
   );
-  const ArmSummary& last = report.summaries.back();
+  const std::optional<size_t> drafting = drafting_arm(report);
+  if (!drafting) {
+    return out;
+  }
+  const ArmSummary& arm = report.summaries[*drafting];
+  const std::string& name = report.evaluation.arms[*drafting].settings.name;
   std::vector<Bar> categories;
-  for (const auto& [category, acceptance] : last.by_category) {
+  for (const auto& [category, acceptance] : arm.by_category) {
     const double length = acceptance.mean_acceptance_length();
     categories.push_back({category, length, fmt::format("{:.2f}", length)});
   }
-  const std::string& name = report.evaluation.arms.back().settings.name;
   out += html_bars(fmt::format("Acceptance length by category, {}", name), categories);
   std::vector<Bar> histogram;
-  for (int tokens = 1; tokens <= last.acceptance.rows() + 1; ++tokens) {
-    const int64_t steps = last.acceptance.histogram[static_cast<size_t>(tokens)];
+  for (int tokens = 1; tokens <= arm.acceptance.rows() + 1; ++tokens) {
+    const int64_t steps = arm.acceptance.histogram[static_cast<size_t>(tokens)];
     histogram.push_back(
         {fmt::format("{}", tokens), static_cast<double>(steps), fmt::format("{}", steps)}
     );
@@ -508,31 +600,12 @@ std::string eval_json(const EvalReport& report) {
 }
 
 std::string eval_csv(const EvalReport& report) {
-  std::string out =
-      "arm,suite,id,category,turn,finish,prompt_tokens,reused_tokens,reply_tokens,steps,drafted,"
-      "accepted,first_token_ms,total_ms,error\n";
-  for (const EvalArm& arm : report.evaluation.arms) {
-    for (const EvalRecord& record : arm.records) {
-      const SuitePrompt& prompt = report.prompts[static_cast<size_t>(record.prompt)];
-      out += fmt::format(
-          "{},{},{},{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{}\n",
-          csv_field(arm.settings.name),
-          csv_field(prompt.suite),
-          csv_field(prompt.id),
-          csv_field(prompt.category),
-          record.turn,
-          finish_reason_name(record.finish),
-          record.prompt_tokens,
-          record.reused_tokens,
-          record.reply_tokens,
-          record.acceptance.steps,
-          record.acceptance.drafted,
-          record.acceptance.accepted,
-          record.first_token_ms,
-          record.total_ms,
-          csv_field(record.error)
-      );
+  std::string out;
+  for (const std::vector<std::string>& row : record_rows(report)) {
+    for (size_t c = 0; c < row.size(); ++c) {
+      out += fmt::format("{}{}", c > 0 ? "," : "", csv_field(row[c]));
     }
+    out += '\n';
   }
   return out;
 }
@@ -546,6 +619,11 @@ std::string eval_html(const EvalReport& report) {
   for (const auto& [title, rows] : sections(report)) {
     body += fmt::format("<h2>{}</h2>\n{}", html_escaped(title), html_table(rows));
   }
+  body += fmt::format(
+      "<details><summary>Every reply</summary><div "
+      "style=\"overflow-x:auto\">\n{}</div></details>\n",
+      html_table(record_rows(report))
+  );
   body += fmt::format("<pre>{}</pre>\n", html_escaped(notes(report)));
   return html_page("octet eval", "octet eval", body);
 }
