@@ -93,6 +93,28 @@ TEST(Eval, TellsOneRunInFourForms) {
   EXPECT_THAT(page.substr(details), HasSubstr("home, sweet")) << "every reply";
 }
 
+TEST(Eval, RunsMtBench) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.file("result.json");
+  const ProgramResult result = run_octet(eval_command(
+      OCTET_SOURCE_DIR "/tests/golden/mt_bench.jsonl",
+      {"--limit", "2", "--drafts", "0", "7", "--json-file", json}
+  ));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const JsonValue read = read_json_object(json);
+  EXPECT_EQ(read.find_integer("differing"), 0);
+  for (const JsonValue& arm : *read.find_array("arms")) {
+    EXPECT_EQ(arm.find_integer("replies"), 4) << "of two conversations of two turns";
+    EXPECT_NE(arm.find("by_category")->find("writing"), nullptr);
+    const JsonArray& records = *arm.find_array("records");
+    ASSERT_EQ(records.size(), 4U);
+    EXPECT_EQ(*records[0].find_string("suite"), "mt_bench");
+    EXPECT_EQ(*records[0].find_string("id"), "81");
+    EXPECT_GT(records[1].find_integer("reused_tokens"), 0) << "of the first turn";
+    EXPECT_EQ(*records[3].find_string("id"), "82");
+  }
+}
+
 TEST(Eval, WritesNothingInPlaceOfWhatItReads) {
   const TemporaryDirectory directory;
   const std::string suite = directory.write("suite.jsonl", kSuite);
