@@ -237,7 +237,7 @@ TEST(Learning, LossFallsAndTheWrittenDrafterDraftsAlike) {
   const SmallTokenizer tokenizer(64);  // a folder has one
   Checkpoint with_tokenizer;
   tokenizer.add_to(with_tokenizer.metadata);
-  const t::ModelFrame frame = t::drafter_frame(*fixture.drafter_checkpoint, with_tokenizer);
+  const t::ModelFrame frame = t::drafter_frame(*fixture.drafter_checkpoint, with_tokenizer, 2.0F);
   for (const auto precision : {t::Precision::kFull, t::Precision::kBF16}) {
     const auto task = fixture.task(t::Teacher::kTokens, precision);
     t::Trainer trainer(*task, TrainingFixture::settings(60), nullptr);
