@@ -121,7 +121,19 @@ const drawn = (page, names) =>
 /** At once: a click waits for a page that stands still, and this one has text running in. */
 const press = (page, name) => page.dispatchEvent(`button:text-is("${name}")`, "click");
 
-const back_of = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+/** Waits until what `found` resolves to is right: themes and charts follow the state behind the next frame. */
+async function becomes(page, found, is_right, what) {
+  let last = await found();
+  for (let i = 0; i < 250 && !is_right(last); ++i) {
+    await page.waitForTimeout(20);
+    last = await found();
+  }
+  assert.ok(is_right(last), `${what}: ${last}`);
+}
+const back_turns = (page, is_right, what) =>
+  becomes(page, () => page.evaluate(() => getComputedStyle(document.body).backgroundColor), (back) => is_right(luminance(back)), what);
+const is_dark = (brightness) => brightness < 0.05;
+const is_light = (brightness) => brightness > 0.8;
 
 const ended = (page) => page.waitForSelector('button:text-is("Send")', { timeout: 60000 });
 
@@ -151,10 +163,10 @@ try {
   assert.ok((await figure(1)) > 1 && (await figure(1)) <= 8, "an acceptance length is shown");
   assert.ok((await page.locator(".bars li").count()) > 0, "acceptance by position is shown");
   assert.equal(await page.locator(".chart canvas").count(), 2, "there are charts");
-  const [tokens, times] = await drawn(page, ["--drafted", "--own"]);
-  assert.ok(tokens[0] > 50, `accepted drafts are drawn: ${tokens}`);
-  assert.ok(times[0] > 50 && times[1] > 50, `times are drawn: ${times}`);
-  assert.ok(luminance(await back_of(page)) > 0.8, "light is light");
+  const lines = () => drawn(page, ["--drafted", "--own"]);
+  await becomes(page, lines, ([tokens]) => tokens[0] > 50, "accepted drafts are drawn");
+  await becomes(page, lines, ([, times]) => times[0] > 50 && times[1] > 50, "times are drawn");
+  await back_turns(page, is_light, "light is light");
   await readable(page, "light");
   await picture(page, "light");
 
@@ -177,17 +189,16 @@ try {
   assert.match(await page.locator(".thinking summary").first().innerText(), /Thought/);
   assert.ok((await speech.innerText()).length > 0, "speech follows it");
   await picture(page, "dark");
-  assert.ok(luminance(await back_of(page)) < 0.05, "dark is dark");
+  await back_turns(page, is_dark, "dark is dark");
   await page.locator(".thinking summary").first().click();
   await readable(page, "dark");
-  const [, dark_times] = await drawn(page, ["--drafted", "--own"]);
-  assert.ok(dark_times[0] + dark_times[1] > 50, `charts follow the theme: ${dark_times}`);
+  await becomes(page, lines, ([, times]) => times[0] + times[1] > 50, "charts follow the theme");
 
-  // As the system has it, and at once when that changes.
+  // As the system has it, also when that changes.
   await page.selectOption("select", "auto");
-  for (const [colorScheme, is_right] of [["dark", (y) => y < 0.05], ["light", (y) => y > 0.8]]) {
+  for (const [colorScheme, is_right] of [["dark", is_dark], ["light", is_light]]) {
     await page.emulateMedia({ colorScheme });
-    assert.ok(is_right(luminance(await back_of(page))), `a ${colorScheme} system`);
+    await back_turns(page, is_right, `a ${colorScheme} system`);
     await readable(page, `auto, ${colorScheme}`);
   }
   await page.evaluate(() => localStorage.clear());
