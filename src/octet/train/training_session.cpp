@@ -122,8 +122,10 @@ void TrainingSession::check_places(const std::vector<std::string>& models) const
   std::vector<std::string> kept = models;
   kept.insert(kept.end(), options_.data_files.begin(), options_.data_files.end());
   kept.insert(kept.end(), options_.validation_files.begin(), options_.validation_files.end());
+  refuse_one_place_twice(
+      {options_.output, options_.state_file, options_.html_file}, "two of -o, --state and --html"
+  );
   prepare_file(kept, options_.html_file, "--html");
-  kept.push_back(options_.html_file);
   prepare_file(kept, options_.state_file, "--state");
   if (!options_.resume && !options_.force && !options_.state_file.empty() &&
       std::filesystem::exists(options_.state_file)) {
@@ -136,7 +138,7 @@ void TrainingSession::check_places(const std::vector<std::string>& models) const
         )
     );
   }
-  kept.push_back(options_.state_file);
+  kept.insert(kept.end(), {options_.state_file, options_.html_file});
   prepare_output(
       kept,
       options_.output,
