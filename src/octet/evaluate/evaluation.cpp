@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "octet/base/check.h"
@@ -39,27 +38,6 @@ ConversationSettings settings_of(
   return settings;
 }
 
-/// Conversations that are held at a time; one for each prompt, in their order.
-std::vector<std::vector<ConversationTurn>> hold_together(
-    Engine& engine,
-    const ChatTemplate& chat_template,
-    const std::shared_ptr<const Tokenizer>& tokenizer,
-    std::span<const SuitePrompt> prompts,
-    FunctionRef<ConversationSettings(int64_t)> settings_of_prompt
-) {
-  std::vector<std::vector<ConversationTurn>> conversations(prompts.size());
-  std::vector<std::jthread> speakers;
-  for (int64_t i = 0; i < std::ssize(prompts); ++i) {
-    speakers.emplace_back([&, i] {
-      const auto at = static_cast<size_t>(i);
-      conversations[at] =
-          hold_conversation(engine, chat_template, tokenizer, prompts[at], settings_of_prompt(i));
-    });
-  }
-  speakers.clear();  // waits for them
-  return conversations;
-}
-
 /// The first passes read weights and touch scratch memory for the first time: no arm's figures pay
 /// for that. What is said is forgotten, and a failure shows again where replies are recorded.
 void warm_up(
@@ -70,15 +48,16 @@ void warm_up(
 ) {
   SuitePrompt greeting;
   greeting.turns = {"Hello"};
-  const std::vector<SuitePrompt> greetings(static_cast<size_t>(request.concurrency), greeting);
   for (const EvalArmSettings& arm : request.arms) {
-    engine.forget_texts();
-    hold_together(engine, chat_template, tokenizer, greetings, [&](int64_t i) {
+    std::vector<ConversationTask> tasks;
+    for (int64_t i = 0; i < request.concurrency; ++i) {
       ConversationSettings settings = settings_of(request, arm, i);
       settings.max_tokens = std::min(settings.max_tokens, kWarmUpTokens);
       settings.ignore_end = true;
-      return settings;
-    });
+      tasks.push_back({&greeting, std::move(settings)});
+    }
+    engine.forget_texts();
+    hold_conversations(engine, chat_template, tokenizer, tasks);
   }
 }
 
@@ -150,15 +129,15 @@ Evaluation evaluate(
     for (size_t a = 0; a < out.arms.size(); ++a) {
       // Whoever goes first is another one in every batch: a drifting machine treats all alike.
       EvalArm& arm = out.arms[(a + static_cast<size_t>(batches)) % out.arms.size()];
+      std::vector<ConversationTask> tasks;
+      for (int64_t i = begin; i < end; ++i) {
+        const SuitePrompt& prompt = request.prompts[static_cast<size_t>(i)];
+        tasks.push_back({&prompt, settings_of(request, arm.settings, i)});
+      }
       engine.forget_texts();
       const Clock::time_point start = Clock::now();
-      std::vector<std::vector<ConversationTurn>> batch = hold_together(
-          engine,
-          chat_template,
-          tokenizer,
-          request.prompts.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
-          [&](int64_t i) { return settings_of(request, arm.settings, begin + i); }
-      );
+      std::vector<std::vector<ConversationTurn>> batch =
+          hold_conversations(engine, chat_template, tokenizer, tasks);
       arm.wall_ms += std::chrono::duration<double, std::milli>(Clock::now() - start).count();
       for (int64_t i = begin; i < end; ++i) {
         for (EvalRecord& record : records_of(i, std::move(batch[static_cast<size_t>(i - begin)]))) {

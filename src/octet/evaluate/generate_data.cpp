@@ -1,7 +1,6 @@
 #include "octet/evaluate/generate_data.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -100,22 +99,12 @@ class DataMaker {
   }
 
   void hold(std::span<const int64_t> batch) {
-    engine_.forget_texts();
-    std::vector<std::vector<ConversationTurn>> turns(batch.size());
-    {
-      std::vector<std::jthread> speakers;
-      for (size_t i = 0; i < batch.size(); ++i) {
-        speakers.emplace_back([&, i] {
-          turns[i] = hold_conversation(
-              engine_,
-              template_,
-              tokenizer_,
-              request_.prompts[static_cast<size_t>(batch[i])],
-              settings_of(batch[i])
-          );
-        });
-      }
+    std::vector<ConversationTask> tasks;
+    for (const int64_t prompt : batch) {
+      tasks.push_back({&request_.prompts[static_cast<size_t>(prompt)], settings_of(prompt)});
     }
+    engine_.forget_texts();
+    const auto turns = hold_conversations(engine_, template_, tokenizer_, tasks);
     for (size_t i = 0; i < batch.size(); ++i) {
       write(batch[i], turns[i]);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -125,6 +126,24 @@ std::vector<ConversationTurn> hold_conversation(
     const ConversationSettings& settings
 ) {
   return Conversation(engine, chat_template, tokenizer, prompt, settings).hold();
+}
+
+std::vector<std::vector<ConversationTurn>> hold_conversations(
+    Engine& engine,
+    const ChatTemplate& chat_template,
+    const std::shared_ptr<const Tokenizer>& tokenizer,
+    std::span<const ConversationTask> tasks
+) {
+  std::vector<std::vector<ConversationTurn>> conversations(tasks.size());
+  std::vector<std::jthread> speakers;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    speakers.emplace_back([&, i] {
+      conversations[i] =
+          hold_conversation(engine, chat_template, tokenizer, *tasks[i].prompt, tasks[i].settings);
+    });
+  }
+  speakers.clear();  // waits for them
+  return conversations;
 }
 
 }  // namespace octet

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,19 @@ std::vector<ConversationTurn> hold_conversation(
     const std::shared_ptr<const Tokenizer>& tokenizer,
     const SuitePrompt& prompt,
     const ConversationSettings& settings
+);
+
+struct ConversationTask {
+  const SuitePrompt* prompt = nullptr;
+  ConversationSettings settings;
+};
+
+/// All of them at a time, in their order. The engine's parallel must be as many.
+std::vector<std::vector<ConversationTurn>> hold_conversations(
+    Engine& engine,
+    const ChatTemplate& chat_template,
+    const std::shared_ptr<const Tokenizer>& tokenizer,
+    std::span<const ConversationTask> tasks
 );
 
 }  // namespace octet
