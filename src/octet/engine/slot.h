@@ -33,8 +33,8 @@ class Slot {
   };
   /// How many positions of `prompt` need not be processed again; at most all but one, because the
   /// last one gives the logits. Prefers a place that both models can go on from; where only the
-  /// drafter has forgotten, a place one of its windows earlier, unless drafting did not pay in this
-  /// text.
+  /// drafter has forgotten, a place some rows earlier, for it to see them, unless drafting did not
+  /// pay in this text.
   Reusable reusable(std::span<const TokenId> prompt) const;
   /// Whether [0, length) could be kept as though it had just been processed.
   bool can_return_to(int64_t length) const;
