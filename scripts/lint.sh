@@ -10,7 +10,7 @@ files=("$@")
 database() { # PRESET: what clang-tidy reads, without the flags that only GCC knows
   [ -f "build/$1/compile_commands.json" ] || cmake --preset "$1" >/dev/null
   mkdir -p "build/lint/$1"
-  sed -e 's/ -fno-gnu-unique//g; s/ -Wno-maybe-uninitialized//g; s/ -Winvalid-pch -include [^ ]*cmake_pch.hxx//g' "build/$1/compile_commands.json" >"build/lint/$1/compile_commands.json"
+  sed -E -e 's/ -fno-gnu-unique//g; s/ -Wno-(maybe-uninitialized|restrict|stringop-[a-z]+)//g; s/ -Winvalid-pch -include [^ ]*cmake_pch.hxx//g' "build/$1/compile_commands.json" >"build/lint/$1/compile_commands.json"
 }
 
 needs_libtorch() { # FILE

@@ -364,7 +364,9 @@ TEST(TrainProgram, NeverWritesOverWhatItReads) {
   expect_refusal(with(short_run(data, output, "1"), {"--force", "--state", data}), "the same");
   expect_refusal({"samples", "-m", kTarget, "--data", data, "-o", data, "--force"}, "the same");
   const std::string both = directory.file("both");
-  expect_refusal(with(short_run(data, output, "1"), {"--state", both, "--html", both}), "the same file");
+  expect_refusal(
+      with(short_run(data, output, "1"), {"--state", both, "--html", both}), "the same file"
+  );
   EXPECT_EQ(read_text(data), before);
 }
 
