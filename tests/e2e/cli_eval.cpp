@@ -185,7 +185,7 @@ TEST(Eval, ComparesNoOtherSettingsAndNoOtherReplies) {
   const TemporaryDirectory directory;
   const std::string suite = directory.write("suite.jsonl", kSuite);
   const auto result_of = [&](const std::string& name, std::vector<std::string> more) {
-    const std::string file = directory.file(name);
+    std::string file = directory.file(name);
     more.insert(more.end(), {"--drafts", "0", "--json-file", file});
     const ProgramResult result = run_octet(eval_command(suite, more));
     EXPECT_EQ(result.exit_code, 0) << result.err;
