@@ -111,7 +111,6 @@ TEST(ThreadPool, UsesAtLeastOneCpu) {
 }
 
 TEST(ThreadPool, SaysSoWhereTheSystemStartsFewerThreads) {
-  testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(ask_for_too_many_threads(), testing::ExitedWithCode(0), "");
 }
 
