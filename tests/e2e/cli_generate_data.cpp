@@ -227,7 +227,7 @@ TEST(GenerateData, WritesOverNothingThatItReadsAndNothingTwice) {
       {prompts, "taken", "data", "is a folder"},
   };
   for (const auto& [read, output, features, reason] : cases) {
-    SCOPED_TRACE(output + " and " + features);
+    SCOPED_TRACE(testing::Message() << output << " and " << features);
     const ProgramResult refused = run_with_pair(
         "generate-data",
         {"--prompts",

@@ -79,7 +79,7 @@ std::string write_drafter_with(
     }
     model.add(copy);
   }
-  const std::string path = directory.file("golden.gguf");
+  std::string path = directory.file("golden.gguf");
   write_gguf(path, model.metadata, model.tensors());
   return path;
 }

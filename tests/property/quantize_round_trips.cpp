@@ -99,7 +99,7 @@ TEST(RoundTrips, RotaryPairsThatAreNoPowerOfTwoSurviveGgufToHfToGguf) {
   for (const auto& [pairs, turning] : {std::pair(48, 16), std::pair(12, 7), std::pair(20, 13)}) {
     const TemporaryDirectory directory;
     GemmaShape shape;
-    shape.full_head_dim = 2 * pairs;
+    shape.full_head_dim = int64_t{2} * pairs;
     shape.rope_divisors = false;
     const auto model = make_gemma(shape, 1);
     const std::vector<float> divisors = divisors_of(pairs, turning);
