@@ -20,29 +20,16 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-ProgramResult run_cycle(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = {
-      "bench",
-      "cycle",
-      "-m",
-      kPairTarget,
-      "-md",
-      kPairDrafter,
-      "-t",
-      "1",
-      "--contexts",
-      "0",
-      "--rounds",
-      "1"};
+ProgramResult run_bench(const std::string& which, const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"bench", which};
+  arguments.insert(arguments.end(), {"-m", kPairTarget, "-md", kPairDrafter, "-t", "1"});
   arguments.insert(arguments.end(), more.begin(), more.end());
   return run_octet(arguments);
 }
 
-ProgramResult run_policy(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = {
-      "bench", "policy", "-m", kPairTarget, "-md", kPairDrafter, "-t", "1"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return run_octet(arguments);
+ProgramResult run_cycle(std::vector<std::string> more) {
+  more.insert(more.begin(), {"--contexts", "0", "--rounds", "1"});
+  return run_bench("cycle", more);
 }
 
 /// In the unit in which it was told; NaN where `label` is not followed by a number.
@@ -120,14 +107,15 @@ TEST(Bench, TriesThePolicy) {
   );
   const std::vector<std::string> short_trial = {
       "-c", "256", "-n", "8", "--rounds", "1", "--lengths", "2", "--prompts", prompts};
-  const ProgramResult result = run_policy(short_trial);
+  const ProgramResult result = run_bench("policy", short_trial);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("2 drafts"), HasSubstr("adaptive takes")));
   EXPECT_THAT(result.out, AllOf(HasSubstr("1 thread"), HasSubstr("1 skipped")));
   EXPECT_THAT(result.out, HasSubstr("memory: weights"));
   std::vector<std::string> as_json = short_trial;
   as_json.emplace_back("--json");
-  const JsonValue json = read_json_object(directory.write("r.json", run_policy(as_json).out));
+  const JsonValue json =
+      read_json_object(directory.write("r.json", run_bench("policy", as_json).out));
   EXPECT_EQ(json.find_integer("skipped"), 1);
   EXPECT_GT(json.find("memory")->find_integer("kv_bytes").value_or(0), 0);
   EXPECT_EQ(json.find_array("trials")->front().find_array("arms")->size(), 3U);
@@ -137,7 +125,7 @@ TEST(Bench, TriesThePolicy) {
 TEST(Bench, PlansForAllThatItHolds) {
   const std::vector<std::string> little = {"--memory-limit", "1M"};
   const ProgramResult verify = run_with_pair("verify", little);
-  const ProgramResult policy = run_policy(little);
+  const ProgramResult policy = run_bench("policy", little);
   const ProgramResult cycle = run_cycle(little);
   for (const ProgramResult& result : {verify, policy, cycle}) {
     EXPECT_EQ(result.exit_code, 2);

@@ -56,7 +56,7 @@ struct PairCase {
   Limits limits;
 };
 
-const PairCase kPairs[] = {
+const std::vector<PairCase> kPairs = {
     {"tiny-bf16", "tiny-bf16.gguf", "tiny-dflash-bf16.gguf", "exact", kFloat32},
     {"tiny-bf16", "hf-tiny", "hf-tiny-dflash", "exact", kFloat32},
     {"tinyq-q8_0", "tinyq-q8_0.gguf", "tinyq-dflash-q8_0.gguf", "exact", kQ8},
@@ -135,11 +135,7 @@ class TinyPair : public testing::TestWithParam<PairCase> {};
 
 TEST_P(TinyPair, LogitsTapsFusionAndDrafts) {
   const PairCase& pair = GetParam();
-  const std::string target_path = tiny_target(pair.target);
-  if (!exists(target_path)) {
-    GTEST_SKIP() << target_path << " is not there";
-  }
-  Engine engine(target_path, tiny(pair.drafter), DraftHead::kOwnIfPresent);
+  Engine engine(tiny_target(pair.target), tiny(pair.drafter), DraftHead::kOwnIfPresent);
   const int64_t vocabulary = engine.target().shape().vocabulary;
   const int64_t hidden = engine.target().shape().hidden;
   const JsonValue summary = read_json(tiny(std::string(pair.name) + "/summary.json"));
@@ -202,7 +198,9 @@ TEST_P(TinyPair, LogitsTapsFusionAndDrafts) {
 INSTANTIATE_TEST_SUITE_P(
     Golden,
     TinyPair,
-    testing::ValuesIn(kPairs),
+    testing::ValuesIn(
+        present<PairCase>(kPairs, [](const PairCase& pair) { return tiny_target(pair.target); })
+    ),
     [](const testing::TestParamInfo<PairCase>& param) {
       std::string name = fmt::format("{}_{}", param.param.drafter, param.param.results);
       std::replace_if(
@@ -212,14 +210,34 @@ INSTANTIATE_TEST_SUITE_P(
     }
 );
 
+struct GreedyCase {
+  const char* name;
+  const char* results;  // their folder
+  const char* target;
+  const char* drafter;
+  double tolerance;
+};
+
+class TinyGreedy : public testing::TestWithParam<GreedyCase> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Golden,
+    TinyGreedy,
+    testing::ValuesIn(present<GreedyCase>(
+        {{"Float32", "tiny-bf16", "tiny-bf16.gguf", "tiny-dflash-bf16.gguf", 1e-3},
+         {"Q8", "tinyq-q8_0", "tinyq-q8_0.gguf", "tinyq-dflash-q8_0.gguf", 1.0},
+         {"Q4", "tinyq-q4_k_m", "tinyq-q4_k_m.gguf", "tinyq-dflash-bf16.gguf", 1.6}},
+        [](const GreedyCase& greedy) { return tiny(greedy.target); }
+    )),
+    [](const testing::TestParamInfo<GreedyCase>& param) { return param.param.name; }
+);
+
 /// The exact reference's own continuation is fed; wherever its margin exceeds the tolerance the
 /// best token must be its.
-void expect_greedy(const char* name, const char* target, const char* drafter, double tolerance) {
-  if (!exists(tiny(target))) {
-    GTEST_SKIP() << tiny(target) << " is not there";
-  }
+TEST_P(TinyGreedy, ContinuesAsTheReference) {
+  const auto& [name, results, target, drafter, tolerance] = GetParam();
   Engine engine(tiny(target), tiny(drafter), DraftHead::kOwnIfPresent);
-  const JsonValue summary = read_json(tiny(std::string(name) + "/summary.json"));
+  const JsonValue summary = read_json(tiny(std::string(results) + "/summary.json"));
   int compared = 0;
   for (const char* sequence : {"s007", "s033"}) {
     const JsonValue& greedy = *summary.find("greedy")->find(sequence);
@@ -240,16 +258,6 @@ void expect_greedy(const char* name, const char* target, const char* drafter, do
   }
   fmt::print("{}: {} of 64 greedy steps compared\n", name, compared);
   EXPECT_GT(compared, 0);
-}
-
-TEST(TinyGreedy, Float32) {
-  expect_greedy("tiny-bf16", "tiny-bf16.gguf", "tiny-dflash-bf16.gguf", 1e-3);
-}
-TEST(TinyGreedy, Q8) {
-  expect_greedy("tinyq-q8_0", "tinyq-q8_0.gguf", "tinyq-dflash-q8_0.gguf", 1.0);
-}
-TEST(TinyGreedy, Q4) {
-  expect_greedy("tinyq-q4_k_m", "tinyq-q4_k_m.gguf", "tinyq-dflash-bf16.gguf", 1.6);
 }
 
 /// The step protocol with a real rollback: draft, verify, take back, inject what was kept.

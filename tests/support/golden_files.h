@@ -1,10 +1,11 @@
-// Golden data beside the project: where it is, and reading raw arrays and JSON. Tests that need it
-// skip with the path when it is not there.
+// Golden data beside the project: where it is, and reading raw arrays and JSON. What needs it is
+// not run where it is not there, and that is said with the path.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <stdexcept>
 #include <string>
@@ -20,6 +21,20 @@ inline std::string shared_path(const std::string& relative) {
 
 inline bool exists(const std::string& path) {
   return std::filesystem::exists(path);
+}
+
+/// The cases whose file is there, for suites of which the project keeps the smaller files alone.
+template <typename Case>
+std::vector<Case> present(const std::vector<Case>& cases, std::string (*path_of)(const Case&)) {
+  std::vector<Case> found;
+  for (const Case& one : cases) {
+    if (exists(path_of(one))) {
+      found.push_back(one);
+    } else {
+      std::cerr << "not tested, because it is not there: " << path_of(one) << '\n';
+    }
+  }
+  return found;
 }
 
 inline std::vector<char> read_bytes(const std::string& path) {
