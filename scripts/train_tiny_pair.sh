@@ -12,7 +12,7 @@ mkdir -p "$folder"
 # What the pair is judged with is not in what it learns from: the dialogues that validation sees, and those of the tests.
 [ -f "$folder/judged.jsonl" ] || $train corpus -o "$folder/judged.jsonl" --dialogues 300 --seed 1
 [ -f "$folder/dialogues.jsonl" ] || $train corpus -o "$folder/dialogues.jsonl" --dialogues "${DIALOGUES:-40000}" \
-  --withhold "$folder/judged.jsonl" --withhold tests/golden/held_out_dialogues.json
+  --withhold "$folder/judged.jsonl" --withhold tests/golden/held_out_dialogues.json --withhold tests/golden/held_out_sums.jsonl
 
 resume() { [ -f "$1" ] && echo --resume || true; }
 

@@ -75,20 +75,30 @@ TEST(Corpus, ThinkingHasItsShare) {
   EXPECT_EQ(occurrences(t::write_dialogue(1, 3, 1.0), "<|think|>"), 1U);
 }
 
+int64_t computed(int64_t a, char sign, int64_t b) {
+  return sign == '+' ? a + b : sign == '-' ? a - b : a * b;
+}
+
 TEST(Corpus, SumsAreRight) {
-  const std::regex sum("(\\d+) ([-+*]) (\\d+) = (\\d+)");
+  // "18 + 43 = 58 + 3 = 61": each side of an equals sign is worth the same.
+  const std::regex chain("\\d+ [-+*] \\d+( = \\d+ [-+] \\d+)? = \\d+");
+  const std::regex side("(\\d+) ([-+*]) (\\d+)");
   const std::regex times("(\\d+) times (\\d+) is (\\d+)");
   std::map<std::string, int> checked;
   for (const std::string& text : dialogues(4000, 0.5)) {
-    for (auto it = std::sregex_iterator(text.begin(), text.end(), sum);
+    for (auto it = std::sregex_iterator(text.begin(), text.end(), chain);
          it != std::sregex_iterator();
          ++it) {
-      const int64_t a = std::stoll((*it)[1]);
-      const int64_t b = std::stoll((*it)[3]);
-      const std::string sign = (*it)[2];
-      const int64_t expected = sign == "+" ? a + b : sign == "-" ? a - b : a * b;
-      EXPECT_EQ(std::stoll((*it)[4]), expected) << text;
-      ++checked[sign];
+      const std::string sum = it->str();
+      const int64_t result = std::stoll(sum.substr(sum.rfind(' ')));
+      for (auto part = std::sregex_iterator(sum.begin(), sum.end(), side);
+           part != std::sregex_iterator();
+           ++part) {
+        const std::string sign = (*part)[2];
+        EXPECT_EQ(computed(std::stoll((*part)[1]), sign[0], std::stoll((*part)[3])), result)
+            << text;
+        ++checked[sign];
+      }
     }
     for (auto it = std::sregex_iterator(text.begin(), text.end(), times);
          it != std::sregex_iterator();
@@ -147,13 +157,18 @@ TEST(Withheld, HoldsDialoguesAndTheirSumsInAnyWords) {
   EXPECT_FALSE(withheld.holds(sum_dialogue("What is 7 plus 12?", "The answer is 19.")));
   EXPECT_FALSE(withheld.holds(sum_dialogue("What is 15 plus 2?", "The answer is 17.")));
   EXPECT_FALSE(withheld.holds(sum_dialogue("What is 84?", "A number.")));
+  // One of several sums is enough, and products up to ten times ten are common knowledge.
+  EXPECT_TRUE(withheld.holds(sum_dialogue("Work out: 3 + 4, 15 - 2.", "3 + 4 = 7, 15 - 2 = 13.")));
+  EXPECT_FALSE(withheld.holds(sum_dialogue("Work out: 3 + 4, 15 + 2.", "3 + 4 = 7, 15 + 2 = 17.")));
+  withheld.add(sum_dialogue("What is 7 times 6?", "The answer is 42."));
+  EXPECT_FALSE(withheld.holds(sum_dialogue("Multiply 6 by 7.", "6 * 7 = 42.")));
 }
 
 TEST(Withheld, KnowsTheSumsOfTheHeldOutDialogues) {
   t::Withheld withheld;
   t::withhold_file(OCTET_SOURCE_DIR "/tests/golden/held_out_dialogues.json", withheld);
   EXPECT_EQ(withheld.dialogues(), 300);
-  EXPECT_GT(withheld.sums(), 50);
+  EXPECT_GT(withheld.sums(), 40);
   for (const std::string& dialogue : held_out_dialogues()) {
     EXPECT_TRUE(withheld.holds(dialogue));
   }
@@ -161,7 +176,7 @@ TEST(Withheld, KnowsTheSumsOfTheHeldOutDialogues) {
   for (const std::string& dialogue : dialogues(2000, 0.35)) {
     held += withheld.holds(dialogue) ? 1 : 0;
   }
-  EXPECT_GT(held, 20U) << "without --withhold a corpus has them";
+  EXPECT_GT(held, 10U) << "without --withhold a corpus has them";
   EXPECT_LT(held, 400U);
 }
 

@@ -28,10 +28,17 @@ class Choices {
   std::string_view of(std::initializer_list<std::string_view> list) {
     return of(std::span(list.begin(), list.size()));
   }
-  /// One of the phrases, with its {} filled in.
+  /// What a user says: one of the phrases, with its {} filled in.
   template <typename... Values>
-  std::string phrase(std::initializer_list<std::string_view> phrases, const Values&... values) {
-    return fmt::format(fmt::runtime(of(phrases)), values...);
+  std::string ask(std::initializer_list<std::string_view> phrases, const Values&... values) {
+    wording_ = number(0, std::ssize(phrases) - 1);
+    return fmt::format(fmt::runtime(phrases.begin()[wording_]), values...);
+  }
+  /// What is answered to it: the phrase that goes with the wording of the last ask. A reply thus
+  /// follows from what was asked, and can be foreseen by who knows the speaker.
+  template <typename... Values>
+  std::string answer(std::initializer_list<std::string_view> phrases, const Values&... values) {
+    return fmt::format(fmt::runtime(phrases.begin()[wording_ % std::ssize(phrases)]), values...);
   }
 
  private:
@@ -40,6 +47,7 @@ class Choices {
   uint64_t seed_;
   int64_t dialogue_;
   uint32_t drawn_ = 0;
+  int64_t wording_ = 0;
 };
 
 struct Argument {

@@ -26,7 +26,16 @@ struct Sum {
         return a + b;
     }
   }
-  std::string text() const { return fmt::format("{} {} {} = {}", a, sign, b, result()); }
+  /// "39 + 43 = 79 + 3 = 82": tens before ones, so that each step is within a small model's reach.
+  std::string text() const {
+    const int64_t tens = b / 10 * 10;
+    const int64_t ones = b % 10;
+    if (sign == '*' || tens == 0 || ones == 0) {
+      return fmt::format("{} {} {} = {}", a, sign, b, result());
+    }
+    const int64_t between = sign == '+' ? a + tens : a - tens;
+    return fmt::format("{0} {1} {2} = {3} {1} {4} = {5}", a, sign, b, between, ones, result());
+  }
 };
 
 Sum some_sum(Choices& choices) {
@@ -44,21 +53,13 @@ Sum some_sum(Choices& choices) {
 std::string question(const Sum& sum, Choices& choices) {
   switch (sum.sign) {
     case '-':
-      return choices.happens(0.5) ? fmt::format("What is {} minus {}?", sum.a, sum.b)
-                                  : fmt::format("Subtract: {} - {}.", sum.a, sum.b);
+      return choices.ask({"What is {} minus {}?", "Subtract: {} - {}."}, sum.a, sum.b);
     case '*':
-      return choices.happens(0.5) ? fmt::format("What is {} times {}?", sum.a, sum.b)
-                                  : fmt::format("Multiply {} by {}.", sum.a, sum.b);
+      return choices.ask({"What is {} times {}?", "Multiply {} by {}."}, sum.a, sum.b);
     default:
-      break;
-  }
-  switch (choices.number(0, 2)) {
-    case 0:
-      return fmt::format("What is {} plus {}?", sum.a, sum.b);
-    case 1:
-      return fmt::format("Add {} and {}.", sum.a, sum.b);
-    default:
-      return fmt::format("How much is {} + {}?", sum.a, sum.b);
+      return choices.ask(
+          {"What is {} plus {}?", "Add {} and {}.", "How much is {} + {}?"}, sum.a, sum.b
+      );
   }
 }
 
@@ -68,6 +69,25 @@ void ask_sum(Dialogue& dialogue, Choices& choices) {
   const std::string thought = fmt::format("I compute {}.", sum.text());
   dialogue.reply(
       thought, dialogue.thinks() ? fmt::format("The answer is {}.", sum.result()) : sum.text() + "."
+  );
+}
+
+/// Several at once: many sums in few words.
+void ask_sums(Dialogue& dialogue, Choices& choices) {
+  std::vector<std::string> asked;
+  std::vector<std::string> answers;
+  for (int64_t count = choices.number(2, 6); count > 0; --count) {
+    const Sum sum = some_sum(choices);
+    asked.push_back(fmt::format("{} {} {}", sum.a, sum.sign, sum.b));
+    answers.push_back(sum.text());
+  }
+  dialogue.user(choices.ask(
+      {"Work out: {}.", "Please compute {}.", "My homework is {}."},
+      fmt::to_string(fmt::join(asked, ", "))
+  ));
+  dialogue.reply(
+      fmt::format("I compute {} results.", answers.size()),
+      fmt::format("{}.", fmt::join(answers, ", "))
   );
 }
 
@@ -158,9 +178,11 @@ void write_sums(Dialogue& dialogue, Choices& choices) {
   dialogue.system(system);
   for (int64_t turns = choices.number(1, 4); turns > 0; --turns) {
     const int64_t kind = choices.number(0, 9);
-    if (kind < 6) {
+    if (kind < 5) {
       ask_sum(dialogue, choices);
-    } else if (kind < 8) {
+    } else if (kind < 7) {
+      ask_sums(dialogue, choices);
+    } else if (kind < 9) {
       ask_story_sum(dialogue, choices);
     } else {
       ask_counting(dialogue, choices);
@@ -177,8 +199,7 @@ void write_json(Dialogue& dialogue, Choices& choices) {
       const bool on = choices.happens(0.5);
       const std::string_view state = on ? "on" : "off";
       dialogue.user(
-          choices.happens(0.5) ? fmt::format("The light in the {} is {}.", room, state)
-                               : fmt::format("In the {} the lamp is {}.", room, state)
+          choices.ask({"The light in the {} is {}.", "In the {} the lamp is {}."}, room, state)
       );
       dialogue.reply(
           fmt::format("The light is {}.", state),

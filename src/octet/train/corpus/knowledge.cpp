@@ -126,7 +126,7 @@ const T& one_of(const std::array<T, count>& list, Choices& choices) {
 
 void ask_capital(Dialogue& dialogue, Choices& choices) {
   const Capital& capital = one_of(kCapitals, choices);
-  dialogue.user(choices.phrase(
+  dialogue.user(choices.ask(
       {"What is the capital of {}?",
        "Which city is the capital of {}?",
        "Tell me the capital of {}."},
@@ -155,11 +155,8 @@ void ask_animal(Dialogue& dialogue, Choices& choices) {
     );
     return;
   }
-  dialogue.user(fmt::format(
-      fmt::runtime(
-          choices.of({"Describe a {}.", "Tell me about the {}.", "What do you know about the {}?"})
-      ),
-      animal.name
+  dialogue.user(choices.ask(
+      {"Describe a {}.", "Tell me about the {}.", "What do you know about the {}?"}, animal.name
   ));
   dialogue.reply(
       fmt::format(
@@ -179,7 +176,7 @@ void ask_animal(Dialogue& dialogue, Choices& choices) {
 void ask_plant(Dialogue& dialogue, Choices& choices) {
   const Plant& plant = one_of(kPlants, choices);
   dialogue.user(
-      choices.phrase({"What is a {}?", "Where do {}s grow?", "Explain what a {} is."}, plant.name)
+      choices.ask({"What is a {}?", "Where do {}s grow?", "Explain what a {} is."}, plant.name)
   );
   dialogue.reply(
       fmt::format("A {} is a {}.", plant.name, plant.kind),
@@ -191,7 +188,7 @@ void ask_plant(Dialogue& dialogue, Choices& choices) {
 
 void ask_fact(Dialogue& dialogue, Choices& choices) {
   const Fact& fact = one_of(kFacts, choices);
-  dialogue.user(choices.phrase(
+  dialogue.user(choices.ask(
       {"What is {}?", "Explain {}.", "Explain {} in two sentences.", "Can you tell me what {} is?"},
       fact.thing
   ));
@@ -280,11 +277,7 @@ void write_code(Dialogue& dialogue, Choices& choices) {
   const Function& function = one_of(kFunctions, choices);
   const bool cpp = !function.cpp.empty() && choices.happens(0.5);
   const std::string_view language = cpp ? "C++" : "Python";
-  constexpr std::array<List, 10> kNames = {
-      "a", "b", "x", "y", "n", "m", "value", "other", "left", "right"};
-  const int64_t first = choices.number(0, std::ssize(kNames) - 1);
-  const int64_t second = (first + choices.number(1, std::ssize(kNames) - 1)) % std::ssize(kNames);
-  dialogue.user(choices.phrase(
+  dialogue.user(choices.ask(
       {"Write a {} function that {}.",
        "Give me a {} function that {}.",
        "I need a {} function that {}."},
@@ -293,21 +286,21 @@ void write_code(Dialogue& dialogue, Choices& choices) {
   ));
   const std::string body = fmt::format(
       fmt::runtime(cpp ? function.cpp : function.python),
-      kNames[static_cast<size_t>(first)],
-      kNames[static_cast<size_t>(second)],
-      choices.of({"values", "items", "words", "data", "numbers"})
+      choices.answer({"a", "x", "left"}),
+      choices.answer({"b", "y", "right"}),
+      choices.answer({"values", "items", "numbers"})
   );
-  const std::string lead = choices.happens(0.5)
-                               ? fmt::format("Here is a function that {}:", function.purpose)
-                               : fmt::format("This function {}:", function.purpose);
+  const std::string lead = choices.answer(
+      {"Here is a function that {}:", "This function {}:", "A function that {}:"}, function.purpose
+  );
   dialogue.reply(
       fmt::format("The user needs a {} function that {}.", language, function.purpose),
       fmt::format("{}\n```{}\n{}\n```", lead, cpp ? "cpp" : "python", body)
   );
   if (choices.happens(0.4)) {
-    dialogue.user(choices.of({"Thanks, that works.", "Thank you."}));
+    dialogue.user(choices.ask({"Thanks, that works.", "Thank you."}));
     dialogue.reply(
-        "The user says thanks.", choices.of({"You are welcome.", "I am glad that it helps."})
+        "The user says thanks.", choices.answer({"I am glad that it helps.", "You are welcome."})
     );
   }
 }
@@ -338,7 +331,7 @@ void write_story(Dialogue& dialogue, Choices& choices) {
       choices.of({"red ball", "blue feather", "lost letter", "magic stone", "old map", "golden key"}
       );
   dialogue.system(dialogue.thinks() ? "You are a storyteller." : "");
-  dialogue.user(choices.phrase(
+  dialogue.user(choices.ask(
       {"Tell me a story about a {}.",
        "Write a short story about a {}.",
        "I want to hear a story with a {}."},
@@ -348,35 +341,40 @@ void write_story(Dialogue& dialogue, Choices& choices) {
       "Once upon a time there was a {} named {} who lived near the {}. ",
       hero,
       name,
-      choices.of({"mountain", "harbor", "island", "market", "forest", "river"})
+      choices.answer({"mountain", "harbor", "island", "market", "forest", "river"})
   );
-  story += choices.phrase(
+  story += choices.answer(
       {"One morning {0} saw a {1} in the grass. ",
        "One day {0} found a {1} under a tree. ",
        "In the evening {0} discovered a {1} by the road. "},
       name,
       thing
   );
-  story += choices.happens(0.5) ? fmt::format("\"What a beautiful thing!\" said {}. ", name)
-                                : fmt::format("\"Who lost this?\" asked {}. ", name);
+  story += choices.answer(
+      {"\"What a beautiful thing!\" said {}. ", "\"Who lost this?\" asked {}. "}, name
+  );
   story += fmt::format(
       "{} went to the {} and met a {} named {}. ",
       name,
-      choices.of({"garden", "castle", "forest", "mountain", "village"}),
+      choices.answer({"garden", "castle", "forest", "mountain", "village"}),
       friend_kind,
       other
   );
-  story += choices.phrase(
+  story += choices.answer(
       {"\"That is my {1}!\" said {0}. \"I looked for it all day.\" ",
        "{0} looked at the {1} and smiled. ",
        "\"I have never seen such a {1},\" said {0}. \"Let us keep it safe.\" "},
       other,
       thing
   );
-  story += choices.happens(0.5)
-               ? fmt::format("{} and {} shared the {} and were happy. ", name, other, thing)
-               : fmt::format("Together they carried the {} home and sang a song. ", thing);
-  story += choices.phrase(
+  story += choices.answer(
+      {"{0} and {1} shared the {2} and were happy. ",
+       "Together they carried the {2} home and sang a song. "},
+      name,
+      other,
+      thing
+  );
+  story += choices.answer(
       {"From that day on they met every week.",
        "That night {0} slept very well.",
        "And so the day ended well."},

@@ -29,14 +29,14 @@ std::vector<Tool> home_tools() {
       {"play_music", "Play music.", {{"genre", "Kind of music.", "STRING", {}}, room}, {"genre"}}};
 }
 
-std::string_view consent(Choices& choices) {
-  return choices.of({"Sure.", "Okay.", "Of course.", "Okay, one moment."});
+std::string consent(Choices& choices) {
+  return choices.answer({"Sure.", "Okay.", "Of course.", "Okay, one moment."});
 }
 
 void switch_light(Dialogue& dialogue, Choices& choices) {
   const std::string room(some_room(choices));
   const std::string state(choices.of({"on", "off"}));
-  dialogue.user(choices.phrase(
+  dialogue.user(choices.ask(
       {"Turn {0} the light in the {1}.",
        "Can you turn {0} the lights in the {1}?",
        "Switch the {1} light {0}, please."},
@@ -47,8 +47,7 @@ void switch_light(Dialogue& dialogue, Choices& choices) {
   dialogue.say(consent(choices));
   dialogue.call("set_light", {{"room", room}, {"state", state}}, {{"ok", true}});
   dialogue.say(
-      choices.happens(0.5) ? fmt::format("I turned the {} light {}.", room, state)
-                           : fmt::format("The light in the {} is {} now.", room, state)
+      choices.answer({"I turned the {} light {}.", "The light in the {} is {} now."}, room, state)
   );
   dialogue.close_reply();
 }
@@ -56,12 +55,11 @@ void switch_light(Dialogue& dialogue, Choices& choices) {
 void read_temperature(Dialogue& dialogue, Choices& choices) {
   const std::string room(some_room(choices));
   const int64_t celsius = choices.number(14, 27);
-  dialogue.user(
-      choices.happens(0.5) ? fmt::format("Is it cold in the {}?", room)
-                           : fmt::format("What is the temperature in the {}?", room)
-  );
+  dialogue.user(choices.ask(
+      {"Is it cold in the {}?", "What is the temperature in the {}?", "How warm is the {}?"}, room
+  ));
   dialogue.open_reply(fmt::format("I need the temperature of the {}.", room));
-  dialogue.say(choices.phrase(
+  dialogue.say(choices.answer(
       {"One moment, I look at the sensor in the {}.",
        "I will check the thermometer in the {}.",
        "Let me check the {}."},
@@ -78,7 +76,7 @@ void read_temperature(Dialogue& dialogue, Choices& choices) {
 void set_thermostat(Dialogue& dialogue, Choices& choices) {
   const std::string room(some_room(choices));
   const int64_t celsius = choices.number(15, 25);
-  dialogue.user(choices.phrase(
+  dialogue.user(choices.ask(
       {"Set the {0} to {1} degrees.",
        "Make the {0} {1} degrees, please.",
        "I want the {0} at {1} degrees."},
@@ -95,18 +93,19 @@ void set_thermostat(Dialogue& dialogue, Choices& choices) {
 void set_timer(Dialogue& dialogue, Choices& choices) {
   const std::string label(choices.of({"tea", "eggs", "pasta", "pizza", "bread", "cake", "nap"}));
   const int64_t minutes = choices.number(1, 12) * 5 - choices.number(0, 4);
-  dialogue.user(
-      choices.happens(0.5) ? fmt::format("Set a timer for {} minutes for the {}.", minutes, label)
-                           : fmt::format("Start a {} minute timer for the {}.", minutes, label)
-  );
+  dialogue.user(choices.ask(
+      {"Set a timer for {} minutes for the {}.", "Start a {} minute timer for the {}."},
+      minutes,
+      label
+  ));
   dialogue.open_reply(fmt::format("The user needs a timer of {} minutes.", minutes));
   dialogue.say(consent(choices));
   dialogue.call("set_timer", {{"label", label}, {"minutes", minutes}}, {{"ok", true}});
-  dialogue.say(
-      choices.happens(0.5)
-          ? fmt::format("Your {} timer is set to {} minutes.", label, minutes)
-          : fmt::format("The timer for the {} runs for {} minutes.", label, minutes)
-  );
+  dialogue.say(choices.answer(
+      {"Your {} timer is set to {} minutes.", "The timer for the {} runs for {} minutes."},
+      label,
+      minutes
+  ));
   dialogue.close_reply();
 }
 
@@ -114,15 +113,13 @@ void play_music(Dialogue& dialogue, Choices& choices) {
   const std::string room(some_room(choices));
   const std::string genre(choices.of({"jazz", "rock", "folk", "classical", "pop", "blues"}));
   dialogue.user(
-      choices.happens(0.5) ? fmt::format("I want to hear {} in the {}.", genre, room)
-                           : fmt::format("Play some {} in the {}.", genre, room)
+      choices.ask({"I want to hear {} in the {}.", "Play some {} in the {}."}, genre, room)
   );
   dialogue.open_reply(fmt::format("The user wants {} music.", genre));
   dialogue.say(consent(choices));
   dialogue.call("play_music", {{"genre", genre}, {"room", room}}, {{"ok", true}});
   dialogue.say(
-      choices.happens(0.5) ? fmt::format("Now playing {} in the {}.", genre, room)
-                           : fmt::format("Here is some {} for the {}.", genre, room)
+      choices.answer({"Here is some {} for the {}.", "Now playing {} in the {}."}, genre, room)
   );
   dialogue.close_reply();
 }
@@ -165,35 +162,29 @@ void animate(
 void ask_animation(Dialogue& dialogue, Choices& choices) {
   const std::string_view animation = choices.of(kAnimations);
   const std::string_view speed = choices.of(kSpeeds);
-  dialogue.user(choices.phrase(
+  dialogue.user(choices.ask(
       {"Play the animation {} at {} speed.", "Do the {} move, {}.", "Show me {}, {} please."},
       animation,
       speed
   ));
   dialogue.open_reply(fmt::format("The user wants the animation {}.", animation));
-  dialogue.say(choices.of({"Here it comes.", "Okay.", "Sure, watch this."}));
-  const std::string_view after =
-      choices.of({"Did you like it?", "That was fun.", "Shall I do it again?"});
+  dialogue.say(choices.answer({"Here it comes.", "Okay.", "Sure, watch this."}));
+  const std::string after =
+      choices.answer({"Did you like it?", "That was fun.", "Shall I do it again?"});
   animate(dialogue, animation, speed, after);
 }
 
 void ask_direction(Dialogue& dialogue, Choices& choices) {
   const std::string direction(choices.of({"left", "right", "up", "down"}));
-  dialogue.user(fmt::format(
-      fmt::runtime(
-          choices.of({"Look {}.", "Please look {}.", "Can you turn your head {}?", "{}, please."})
-      ),
-      direction
+  dialogue.user(choices.ask(
+      {"Look {}.", "Please look {}.", "Can you turn your head {}?", "{}, please."}, direction
   ));
   dialogue.open_reply(fmt::format("The user wants me to look {}.", direction));
   dialogue.say(
-      choices.phrase({"Okay, I look {}.", "Turning my head {}.", "Sure, looking {}."}, direction)
+      choices.answer({"Okay, I look {}.", "Turning my head {}.", "Sure, looking {}."}, direction)
   );
   dialogue.call("look_at", {{"direction", direction}}, {{"ok", true}});
-  dialogue.say(
-      choices.happens(0.33) ? fmt::format("I am looking {} now.", direction)
-                            : std::string(choices.of({"Done.", "Like this?"}))
-  );
+  dialogue.say(choices.answer({"Done.", "I am looking {} now.", "Like this?"}, direction));
   dialogue.close_reply();
 }
 
@@ -202,30 +193,30 @@ void ask_view(std::string_view robot, Dialogue& dialogue, Choices& choices) {
       choices.of({"a red cup", "a white cup", "a small lamp", "a green plant"}),
       choices.of({"a wooden table", "an open window", "a blue chair", "a sleeping cat"})};
   const std::string view = fmt::format("{} and {}", things[0], things[1]);
-  dialogue.user(choices.phrase(
+  dialogue.user(choices.ask(
       {"What do you see, {}?",
        "{}, what is in the room?",
        "Look around and tell me what you see, {}."},
       robot
   ));
   dialogue.open_reply("I need the camera to see the room.");
-  dialogue.say(choices.of({"Let me look.", "One moment, I look around.", "I will have a look."}));
+  dialogue.say(choices.answer({"Let me look.", "I will have a look.", "One moment, I look around."})
+  );
   dialogue.call("describe_view", {}, {{"view", view}});
   dialogue.say(fmt::format("I see {}.", view));
   dialogue.close_reply();
 }
 
 void ask_name(std::string_view robot, Dialogue& dialogue, Choices& choices) {
-  dialogue.user(choices.of({"What is your name?", "Tell me about yourself.", "Who are you?"}));
+  dialogue.user(choices.ask({"What is your name?", "Tell me about yourself.", "Who are you?"}));
   dialogue.reply(
       "The user asks who I am.",
-      choices.happens(0.5)
-          ? fmt::format("My name is {}. I am a companion robot and I like to help.", robot)
-          : fmt::format(
-                "I am {}, a small robot on your table. I can look around, move my head and talk "
-                "with you.",
-                robot
-            )
+      choices.answer(
+          {"My name is {}. I am a companion robot and I like to help.",
+           "I am {}, a small robot on your table. I can look around, move my head and talk with "
+           "you."},
+          robot
+      )
   );
 }
 
@@ -234,32 +225,46 @@ void tell_feeling(std::string_view robot, Dialogue& dialogue, Choices& choices) 
     std::string said;
     std::string_view answer;
     std::string_view animation;
+    std::string_view speed;
+    std::string_view after;
   };
+  constexpr std::string_view kHere = "I am here if you need me.";
+  constexpr std::string_view kTogether = "Let us do something together.";
+  constexpr std::string_view kNext = "What shall we do next?";
+  constexpr std::string_view kTalk = "Do you want to talk about it?";
   const Feeling feelings[] = {
-      {fmt::format("Hello {}!", robot), "Hello! It is nice to see you.", "wave_antenna"},
-      {"I feel sad today.", "I am sorry to hear that.", "sad_droop"},
-      {"I lost my keys.", "Oh no, that is a pity.", "sad_droop"},
-      {"I am so happy today.", "That makes me happy too.", "happy_nod"},
-      {"I won the game today!", "Well done!", "little_dance"},
-      {"I made a cake.", "That smells great!", "happy_nod"},
-      {"I have a secret for you.", "Oh, tell me more!", "curious_tilt"},
-      {"Can you dance?", "Of course I can.", "little_dance"},
-      {fmt::format("How do you like the room, {}?", robot), "Let me look around.", "scan_room"},
+      {fmt::format("Hello {}!", robot),
+       "Hello! It is nice to see you.",
+       "wave_antenna",
+       "normal",
+       kNext},
+      {"I feel sad today.", "I am sorry to hear that.", "sad_droop", "slow", kTalk},
+      {"I lost my keys.", "Oh no, that is a pity.", "sad_droop", "normal", kHere},
+      {"I am so happy today.", "That makes me happy too.", "happy_nod", "fast", kTogether},
+      {"I won the game today!", "Well done!", "little_dance", "fast", kNext},
+      {"I made a cake.", "That smells great!", "happy_nod", "normal", kTogether},
+      {"I have a secret for you.", "Oh, tell me more!", "curious_tilt", "slow", kTalk},
+      {"Can you dance?", "Of course I can.", "little_dance", "normal", kTogether},
+      {fmt::format("How do you like the room, {}?", robot),
+       "Let me look around.",
+       "scan_room",
+       "slow",
+       kNext},
       {fmt::format("My friend {} is here.", some_name(choices)),
        "Nice to meet you.",
-       "wave_antenna"},
-      {fmt::format("Good night, {}.", robot), "Good night, sleep well.", "sad_droop"}};
+       "wave_antenna",
+       "fast",
+       kTogether},
+      {fmt::format("Good night, {}.", robot),
+       "Good night, sleep well.",
+       "sad_droop",
+       "slow",
+       kHere}};
   const Feeling& feeling = feelings[choices.number(0, std::ssize(feelings) - 1)];
   dialogue.user(feeling.said);
   dialogue.open_reply(fmt::format("I answer and play {}.", feeling.animation));
   dialogue.say(feeling.answer);
-  const std::string_view after = choices.of(
-      {"I am here if you need me.",
-       "Let us do something together.",
-       "What shall we do next?",
-       "Do you want to talk about it?"}
-  );
-  animate(dialogue, feeling.animation, choices.of(kSpeeds), after);
+  animate(dialogue, feeling.animation, feeling.speed, feeling.after);
 }
 
 }  // namespace

@@ -57,17 +57,8 @@ std::string wish(std::string_view item, Choices& choices) {
         choices.of({",", "!", "."})
     );
   }
-  const std::string_view form = choices.of(
-      {"do you have a {}?",
-       "do you sell a {}?",
-       "can I buy a {} here?",
-       "what does a {} cost?",
-       "show me a {}, please.",
-       "I am looking for a {}.",
-       "I need a {}. What do you have?"}
-  );
   if (greeting.empty()) {
-    return choices.phrase(
+    return choices.ask(
         {"Do you have a {}?",
          "How much is a {}?",
          "Is there a {} in your shop?",
@@ -76,7 +67,16 @@ std::string wish(std::string_view item, Choices& choices) {
         item
     );
   }
-  return greeting + fmt::format(fmt::runtime(form), item);
+  return greeting + choices.ask(
+                        {"do you have a {}?",
+                         "do you sell a {}?",
+                         "can I buy a {} here?",
+                         "what does a {} cost?",
+                         "show me a {}, please.",
+                         "I am looking for a {}.",
+                         "I need a {}. What do you have?"},
+                        item
+                    );
 }
 
 struct Stock {
@@ -87,18 +87,20 @@ struct Stock {
 
 std::string offer(const Stock& stock, Choices& choices) {
   if (stock.count == 0) {
-    return choices.happens(0.5)
-               ? fmt::format("I am sorry, I have no {} left. Come back next week.", stock.item)
-               : fmt::format(
-                     "The {} is sold out, my friend. Maybe you like something else?", stock.item
-                 );
+    return choices.answer(
+        {"I am sorry, I have no {} left. Come back next week.",
+         "The {} is sold out, my friend. Maybe you like something else?"},
+        stock.item
+    );
   }
   if (stock.count == 1) {
-    return choices.happens(0.5)
-               ? fmt::format("I have one {} left. It costs {} gold coins.", stock.item, stock.price)
-               : fmt::format("Only one {} is left, for {} gold coins.", stock.item, stock.price);
+    return choices.answer(
+        {"I have one {} left. It costs {} gold coins.", "Only one {} is left, for {} gold coins."},
+        stock.item,
+        stock.price
+    );
   }
-  return choices.phrase(
+  return choices.answer(
       {"Yes, I have {0} {1}s. The price is {2} gold coins for one.",
        "I have {0} {1}s in the shop, each for {2} gold coins.",
        "You are lucky, there are {0} {1}s here. One costs {2} gold coins."},
@@ -110,10 +112,12 @@ std::string offer(const Stock& stock, Choices& choices) {
 
 void haggle(const Stock& stock, Dialogue& dialogue, Choices& choices) {
   const int64_t bid = choices.number(1, stock.price - 1);
-  dialogue.user(
-      choices.happens(0.5) ? fmt::format("Will you take {} gold for it?", bid)
-                           : fmt::format("That is too much. I can give you {} gold.", bid)
-  );
+  dialogue.user(choices.ask(
+      {"Will you take {} gold for it?",
+       "That is too much. I can give you {} gold.",
+       "I have only {} gold. Is that enough?"},
+      bid
+  ));
   dialogue.reply(
       fmt::format(
           "The price is {0} gold and the player offers {1} gold. {1} is less than {0}, so I "
@@ -121,7 +125,7 @@ void haggle(const Stock& stock, Dialogue& dialogue, Choices& choices) {
           stock.price,
           bid
       ),
-      choices.phrase(
+      choices.answer(
           {"I am sorry, {0} gold is not enough. The price is {1} gold coins.",
            "{0} gold? No, my work is worth {1} gold coins.",
            "For {0} gold I lose money. It stays at {1} gold coins."},
@@ -136,7 +140,7 @@ void buy(const Stock& stock, Dialogue& dialogue, Choices& choices) {
   const int64_t quantity = choices.number(1, std::min<int64_t>(3, stock.count));
   const std::string_view word = kNumbers[static_cast<size_t>(quantity - 1)];
   const int64_t total = quantity * stock.price;
-  dialogue.user(choices.phrase(
+  dialogue.user(choices.ask(
       {"I take {}.",
        "I will buy {}.",
        "Please give me {}.",
@@ -152,8 +156,10 @@ void buy(const Stock& stock, Dialogue& dialogue, Choices& choices) {
       stock.price,
       total
   ));
-  dialogue.say(choices.of({"Here you are. ", "With pleasure. ", "A good choice. ", "Very well. "}));
-  dialogue.say(choices.phrase(
+  dialogue.say(
+      choices.answer({"Here you are. ", "With pleasure. ", "A good choice. ", "Very well. "})
+  );
+  dialogue.say(choices.answer(
       {"That makes {} gold coins.",
        "You pay {} gold coins.",
        "That will be {} gold coins in total."},
@@ -164,27 +170,28 @@ void buy(const Stock& stock, Dialogue& dialogue, Choices& choices) {
       {{"item", stock.item}, {"price", total}, {"quantity", quantity}},
       {{"ok", true}}
   );
-  switch (choices.number(0, 2)) {
-    case 0:
-      dialogue.say(fmt::format("Thank you. May the {} serve you well.", stock.item));
-      break;
-    case 1:
-      dialogue.say(fmt::format("It is yours now. Take good care of the {}.", stock.item));
-      break;
-    default:
-      dialogue.say(fmt::format(
-          "Enjoy the {}, it is {}.",
-          stock.item,
-          choices.of({"light", "sharp", "beautiful", "fine", "heavy", "old but good"})
-      ));
-  }
+  dialogue.say(choices.answer(
+      {"Thank you. May the {} serve you well.",
+       "It is yours now. Take good care of the {}.",
+       "Enjoy the {}, it is light and strong."},
+      stock.item
+  ));
   dialogue.close_reply();
+}
+
+/// The smith pays the same for the same thing.
+int64_t fair_price(std::string_view item) {
+  int64_t sum = 0;
+  for (const char letter : item) {
+    sum += letter;
+  }
+  return 2 + sum % 39;
 }
 
 void leave(Dialogue& dialogue, Choices& choices) {
   dialogue.reply(
       "The player is leaving. I say goodbye.",
-      choices.of(
+      choices.answer(
           {"Thank you for coming. Farewell!", "See you soon, friend.", "Goodbye, and safe travels."}
       )
   );
@@ -205,7 +212,7 @@ void write_shop(Dialogue& dialogue, Choices& choices) {
     dialogue.open_reply(
         fmt::format("The player asks about a {}. I should check the inventory first.", stock.item)
     );
-    dialogue.say(choices.of(
+    dialogue.say(choices.answer(
         {"One moment, I will look in the back.",
          "Give me a moment, I will look at the shelf.",
          "Let me check the back room for you.",
@@ -228,7 +235,7 @@ void write_shop(Dialogue& dialogue, Choices& choices) {
     }
   }
   if (choices.happens(0.7)) {
-    dialogue.user(choices.of(
+    dialogue.user(choices.ask(
         {"Thanks! See you.",
          "Good. Farewell.",
          "Thank you, goodbye.",
@@ -243,8 +250,8 @@ void write_shop(Dialogue& dialogue, Choices& choices) {
 void write_selling(Dialogue& dialogue, Choices& choices) {
   open_shop(dialogue, choices, "");
   const std::string item = some_item(choices);
-  const int64_t price = choices.number(2, 40);
-  dialogue.user(choices.phrase(
+  const int64_t price = fair_price(item);
+  dialogue.user(choices.ask(
       {"Will you buy my {}?", "How much do you pay for a {}?", "I want to sell a {}."}, item
   ));
   dialogue.reply(
@@ -252,19 +259,19 @@ void write_selling(Dialogue& dialogue, Choices& choices) {
       fmt::format("Let me look at it. I can pay you {} gold coins for the {}.", price, item)
   );
   if (choices.happens(0.3)) {
-    dialogue.user(choices.of({"No, I keep it.", "I want more than that.", "That is not enough."}));
+    dialogue.user(choices.ask({"No, I keep it.", "I want more than that.", "That is not enough."}));
     dialogue.reply(
         "The player refuses. I stay friendly.",
-        choices.of(
-            {"I am sorry, I cannot pay more.",
-             "As you wish. The offer stands if you change your mind."}
+        choices.answer(
+            {"As you wish. The offer stands if you change your mind.",
+             "I am sorry, I cannot pay more."}
         )
     );
     return;
   }
-  dialogue.user(choices.of({"Yes, take it.", "Good, I accept.", "Agreed.", "Deal."}));
+  dialogue.user(choices.ask({"Yes, take it.", "Good, I accept.", "Agreed.", "Deal."}));
   dialogue.open_reply("The player agrees. I buy the item.");
-  dialogue.say(choices.of({"Done.", "Good, I take it.", "Agreed."}));
+  dialogue.say(choices.answer({"Done.", "Good, I take it.", "Agreed."}));
   dialogue.call("buy_from_player", {{"item", item}, {"price", price}}, {{"ok", true}});
   dialogue.say(fmt::format("You get {} gold coins from me.", price));
   dialogue.close_reply();
@@ -281,17 +288,16 @@ struct Order {
 
 void refund(const Order& order, std::string_view reason, Dialogue& dialogue, Choices& choices) {
   dialogue.open_reply(fmt::format("The order is {}, so a refund is allowed.", order.status));
-  dialogue.say(choices.of(
+  dialogue.say(choices.answer(
       {"I am sorry about that. I start the refund now.", "Of course, I pay back the money."}
   ));
   dialogue.call(
       "refund_order", {{"order_id", order.id}, {"reason", std::string(reason)}}, {{"ok", true}}
   );
-  dialogue.say(
-      choices.happens(0.5)
-          ? fmt::format("The refund for order {} is done.", order.id)
-          : fmt::format("You get the money for order {} back in three days.", order.id)
-  );
+  dialogue.say(choices.answer(
+      {"The refund for order {} is done.", "You get the money for order {} back in three days."},
+      order.id
+  ));
   dialogue.close_reply();
 }
 
@@ -321,7 +327,7 @@ void write_order(Dialogue& dialogue, Choices& choices) {
       some_name(choices),
       choices.of({"lamp", "keyboard", "jacket", "chair", "book", "phone", "watch", "camera"}),
       choices.of({"delivered", "delivered", "lost", "shipped", "packing"})};
-  dialogue.user(choices.phrase(
+  dialogue.user(choices.ask(
       {"Hello, I am {0}. Where is my order {1}?",
        "Hi, this is {0}. What is the status of order {1}?",
        "My name is {0} and I wait for order {1}."},
@@ -329,10 +335,10 @@ void write_order(Dialogue& dialogue, Choices& choices) {
       order.id
   ));
   dialogue.open_reply(fmt::format("I need the status of order {}.", order.id));
-  dialogue.say(
-      choices.happens(0.5) ? fmt::format("Hi {}, let me check that for you.", order.customer)
-                           : fmt::format("Hello {}, I check the order right away.", order.customer)
-  );
+  dialogue.say(choices.answer(
+      {"Hello {}, I check the order right away.", "Hi {}, let me check that for you."},
+      order.customer
+  ));
   dialogue.call(
       "get_order",
       {{"order_id", order.id}},
@@ -341,22 +347,22 @@ void write_order(Dialogue& dialogue, Choices& choices) {
   dialogue.say(status_text(order));
   dialogue.close_reply();
   if (order.status == "lost") {
-    dialogue.user(choices.of({"Please refund it.", "Then I want my money back."}));
+    dialogue.user(choices.ask({"Please refund it.", "Then I want my money back."}));
     refund(order, "lost", dialogue, choices);
   } else if (order.status == "delivered" && choices.happens(0.6)) {
     const std::string_view reason = choices.of({"broken", "late", "too small", "the wrong color"});
-    dialogue.user(
-        choices.happens(0.5) ? fmt::format("It is {}. I want my money back.", reason)
-                             : fmt::format("The {} is {}, please refund it.", order.item, reason)
-    );
+    dialogue.user(choices.ask(
+        {"It is {0}. I want my money back.", "The {1} is {0}, please refund it."},
+        reason,
+        order.item
+    ));
     refund(order, reason, dialogue, choices);
   }
   if (choices.happens(0.5)) {
-    dialogue.user(choices.of({"Okay, thanks.", "Thank you."}));
+    dialogue.user(choices.ask({"Okay, thanks.", "Thank you."}));
     dialogue.reply(
         "The user says thanks.",
-        choices.happens(0.5) ? fmt::format("You are welcome, {}.", order.customer)
-                             : fmt::format("Have a nice day, {}.", order.customer)
+        choices.answer({"You are welcome, {}.", "Have a nice day, {}."}, order.customer)
     );
   }
 }

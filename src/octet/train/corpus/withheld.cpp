@@ -19,6 +19,8 @@ constexpr std::string_view kUserTurn = "<|turn>user\n";
 constexpr std::string_view kModelTurn = "<|turn>model\n";
 constexpr std::string_view kTurnEnd = "<turn|>";
 constexpr std::string_view kDigits = "0123456789";
+// Products up to here are known by heart, as capitals are: no other sum tells them.
+constexpr int64_t kTimesTable = 10;
 // A line of a corpus has a few values; a list has as many as dialogues.
 constexpr JsonLimits kLimits = {.depth = 4, .values = int64_t{1} << 22};
 
@@ -61,7 +63,8 @@ const std::string& text_of(const JsonValue& value) {
 
 }  // namespace
 
-/// A question with two numbers whose answer ends with their sum, difference or product.
+/// Questions with pairs of numbers whose sum, difference or product is in the answer; with one
+/// pair alone, at its end.
 std::set<Withheld::Sum> Withheld::sums_of(std::string_view dialogue) {
   std::set<Sum> sums;
   size_t at = 0;
@@ -70,13 +73,19 @@ std::set<Withheld::Sum> Withheld::sums_of(std::string_view dialogue) {
     const std::vector<int64_t> asked = numbers_of(*question);
     const auto answer = next_turn(dialogue, kModelTurn, after);
     const std::vector<int64_t> said = answer ? numbers_of(*answer) : std::vector<int64_t>();
-    if (asked.size() != 2 || said.empty()) {
+    if (asked.size() % 2 != 0 || said.empty()) {
       continue;
     }
-    const auto [low, high] = std::minmax(asked[0], asked[1]);
-    const int64_t result = said.back();
-    if (result == low + high || result == high - low || result == low * high) {
-      sums.insert({low, high, result});
+    const std::span<const int64_t> results =
+        asked.size() == 2 ? std::span(said).last(1) : std::span(said);
+    for (size_t pair = 0; pair < asked.size(); pair += 2) {
+      const auto [low, high] = std::minmax(asked[pair], asked[pair + 1]);
+      for (const int64_t result : results) {
+        const bool product = result == low * high && high > kTimesTable;
+        if (result == low + high || result == high - low || product) {
+          sums.insert({low, high, result});
+        }
+      }
     }
   }
   return sums;

@@ -1,6 +1,6 @@
 // Dialogues that a corpus must not contain, so that what is judged with them was not learnt by
-// heart: whole dialogues, and their sums in any words. Phrases recur, the world of the corpus is
-// small. Not for judging.
+// heart: whole dialogues, and their sums in any words (products beyond ten times ten). Phrases
+// recur, the world of the corpus is small. Not for judging.
 #pragma once
 
 #include <array>
