@@ -1,8 +1,11 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <pthread.h>
+#include <sched.h>
 #include <string>
 #include <sys/resource.h>
 #include <thread>
@@ -81,6 +84,91 @@ TEST(ThreadPool, ManyMoreThreadsThanCpusStillFinish) {
     pool.run([&](int) { calls.fetch_add(1, std::memory_order_relaxed); });
   }
   EXPECT_EQ(calls.load(), int64_t{100} * pool.threads());
+}
+
+std::atomic<bool> g_hold = false;
+std::atomic<int> g_held = 0;
+
+void hold_this_thread(int /*signal*/) {
+  ++g_held;
+  while (g_hold) {
+    sched_yield();
+  }
+  --g_held;
+}
+
+/// Keeps a pool's workers from running, as other programs on their CPUs would, as long as it lives.
+class HeldWorkers {
+ public:
+  explicit HeldWorkers(ThreadPool& pool) {
+    std::vector<pthread_t> workers(static_cast<size_t>(pool.threads()));
+    pool.run([&](int thread) { workers[static_cast<size_t>(thread)] = pthread_self(); });
+    g_hold = true;
+    std::signal(SIGUSR1, hold_this_thread);
+    for (size_t thread = 1; thread < workers.size(); ++thread) {
+      pthread_kill(workers[thread], SIGUSR1);
+    }
+    while (g_held < pool.threads() - 1) {
+      sched_yield();
+    }
+  }
+  ~HeldWorkers() {
+    g_hold = false;
+    while (g_held > 0) {
+      sched_yield();
+    }
+    std::signal(SIGUSR1, SIG_DFL);
+  }
+  HeldWorkers(const HeldWorkers&) = delete;
+  HeldWorkers& operator=(const HeldWorkers&) = delete;
+};
+
+// Would not return where a region waited for every worker.
+TEST(ThreadPool, WorkersThatComeTooLateAreNotWaitedFor) {
+  ThreadPool pool(3);
+  std::vector<int> done(100, 0);
+  {
+    const HeldWorkers held(pool);
+    for (int round = 1; round <= 20; ++round) {
+      SharedWork work(100);
+      pool.run_available([&](int thread) {
+        EXPECT_EQ(thread, 0);
+        work.work([&](uint32_t piece) { ++done[piece]; });
+      });
+      EXPECT_EQ(done, std::vector<int>(100, round));
+      pool.for_ranges(100, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          EXPECT_EQ(done[static_cast<size_t>(i)], round);
+        }
+      });
+    }
+  }
+  // They wake to regions that are over, and come to the next one.
+  std::vector<int> calls(3, 0);
+  pool.run([&](int thread) { ++calls[static_cast<size_t>(thread)]; });
+  EXPECT_EQ(calls, std::vector<int>(3, 1));
+}
+
+TEST(ThreadPool, RegionsOfBothKindsInAnyOrder) {
+  ThreadPool pool(4);
+  std::vector<int> done(16, 0);  // plain memory, for TSan
+  std::vector<int> calls(4, 0);
+  uint32_t state = 1;
+  int shared = 0;
+  int whole = 0;
+  for (int round = 0; round < 4000; ++round) {
+    state = state * 1664525U + 1013904223U;
+    if ((state >> 16) % 3 == 0) {
+      pool.run([&](int thread) { ++calls[static_cast<size_t>(thread)]; });
+      ++whole;
+    } else {
+      SharedWork work(16);
+      pool.run_available([&](int) { work.work([&](uint32_t piece) { ++done[piece]; }); });
+      ++shared;
+    }
+    ASSERT_EQ(done, std::vector<int>(16, shared));
+    ASSERT_EQ(calls, std::vector<int>(4, whole));
+  }
 }
 
 TEST(ThreadPool, AnUnusedPoolStops) {

@@ -11,45 +11,100 @@
 #include "octet/base/check.h"
 #include "octet/base/cpu_quota.h"
 #include "octet/base/error.h"
+#include "octet/base/shared_work.h"
 #include "octet/base/spin_wait.h"
 
 namespace octet {
+namespace {
+
+// The door to a region, one word: the region's number, whether it is closed, and how many workers
+// went in. A worker goes in and counts itself in one step, so the caller that closes the door
+// learns whom it has to wait for.
+constexpr uint64_t kOneWorker = 1;
+constexpr uint64_t kWorkersMask = 0xFFFF;
+constexpr uint64_t kClosed = uint64_t{1} << 16;
+constexpr uint64_t kOneRegion = uint64_t{1} << 17;
+
+}  // namespace
 
 struct ThreadPool::State {
-  // Separate cache lines: workers poll `generation` while others count down `pending`.
-  alignas(64) std::atomic<uint32_t> generation{0};
-  alignas(64) std::atomic<uint32_t> pending{0};
-  alignas(64
-  ) const FunctionRef<void(int)>* body = nullptr;  // published by `generation`; null: stop
+  // Separate cache lines: workers wait for `generation` while others come and leave.
+  alignas(64) std::atomic<uint32_t> generation{0};  // changes with each region
+  alignas(64) std::atomic<uint64_t> door{kClosed};
+  alignas(64) std::atomic<uint32_t> left{0};  // workers that are done with the region
+  // Read by those inside alone, so the caller may set it while the door is closed; null: stop.
+  alignas(64) const FunctionRef<void(int)>* body = nullptr;
   bool spin = true;
   bool running = false;  // only the caller's thread reads and writes it
   std::vector<std::thread> workers;
 
-  void start_region(const FunctionRef<void(int)>* new_body) {
+  /// Whoever was inside has left, and the door is closed.
+  void open_region(const FunctionRef<void(int)>* new_body) {
     body = new_body;
-    pending.store(static_cast<uint32_t>(workers.size()), std::memory_order_relaxed);
+    left.store(0, std::memory_order_relaxed);
+    const uint64_t region = door.load(std::memory_order_relaxed) / kOneRegion + 1;
+    door.store(region * kOneRegion, std::memory_order_release);
     generation.fetch_add(1, std::memory_order_release);
     generation.notify_all();
   }
 
+  void wait_until_left(uint32_t workers_inside) {
+    uint32_t gone = left.load(std::memory_order_acquire);
+    while (gone != workers_inside) {
+      gone = wait_for_change(left, gone, spin);
+    }
+  }
+
+  /// Waits for the workers inside; those that come now find the door closed.
+  void close_region() {
+    const uint64_t before = door.fetch_or(kClosed, std::memory_order_acq_rel);
+    wait_until_left(static_cast<uint32_t>(before & kWorkersMask));
+  }
+
+  /// Waits until every worker has come and left.
+  void finish_region() {
+    wait_until_left(static_cast<uint32_t>(workers.size()));
+    door.fetch_or(kClosed, std::memory_order_relaxed);
+  }
+
   void stop() {
-    start_region(nullptr);
+    open_region(nullptr);
     for (std::thread& worker : workers) {
       worker.join();
     }
   }
 
+  /// Goes into the region that is open unless it is `last`, the one that this worker was in before;
+  /// `last` is then its number.
+  bool enter(uint64_t& last) {
+    uint64_t seen = door.load(std::memory_order_acquire);
+    do {
+      if ((seen & kClosed) != 0 || seen / kOneRegion == last) {
+        return false;
+      }
+    } while (!door.compare_exchange_weak(
+        seen, seen + kOneWorker, std::memory_order_acq_rel, std::memory_order_acquire
+    ));
+    last = seen / kOneRegion;
+    return true;
+  }
+
   void work(int thread) {
     uint32_t seen = 0;
+    uint64_t last_region = 0;
     for (;;) {
+      // The door opens before the generation changes: a worker that goes in between finds the same
+      // region once more and passes by.
       seen = wait_for_change(generation, seen, spin);
+      if (!enter(last_region)) {
+        continue;
+      }
       if (body == nullptr) {
         return;
       }
       (*body)(thread);
-      if (pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-        pending.notify_one();
-      }
+      left.fetch_add(1, std::memory_order_acq_rel);
+      left.notify_one();
     }
   }
 };
@@ -97,12 +152,22 @@ void ThreadPool::run(FunctionRef<void(int thread)> body) {
   }
   OCTET_CHECK(!state_->running);  // regions do not nest
   state_->running = true;
-  state_->start_region(&body);
+  state_->open_region(&body);
   body(0);
-  uint32_t left = state_->pending.load(std::memory_order_acquire);
-  while (left != 0) {
-    left = wait_for_change(state_->pending, left, state_->spin);
+  state_->finish_region();
+  state_->running = false;
+}
+
+void ThreadPool::run_available(FunctionRef<void(int thread)> body) {
+  if (state_->workers.empty()) {
+    body(0);
+    return;
   }
+  OCTET_CHECK(!state_->running);  // regions do not nest
+  state_->running = true;
+  state_->open_region(&body);
+  body(0);
+  state_->close_region();
   state_->running = false;
 }
 
@@ -117,13 +182,14 @@ void ThreadPool::for_ranges(
     }
     return;
   }
-  const int64_t parts = threads();
-  run([&](int thread) {
-    const int64_t begin = grains * thread / parts * grain;
-    const int64_t end = std::min(count, grains * (thread + 1) / parts * grain);
-    if (begin < end) {
+  const int64_t parts = std::min<int64_t>(threads(), grains);
+  SharedWork ranges(static_cast<uint32_t>(parts));
+  run_available([&](int /*thread*/) {
+    ranges.work([&](uint32_t part) {
+      const int64_t begin = grains * part / parts * grain;
+      const int64_t end = std::min(count, grains * (part + 1) / parts * grain);
       body(begin, end);
-    }
+    });
   });
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "octet/base/check.h"
+#include "octet/base/shared_work.h"
 
 namespace octet::cpu {
 namespace {
@@ -294,12 +295,8 @@ void CpuAttend::share(
     return;
   }
   // Tasks differ in length, so threads take the next one when they are free.
-  std::atomic<int64_t> next{0};
-  pool_.run([&](int thread) {
-    for (int64_t task = next++; task < tasks; task = next++) {
-      body(task, thread);
-    }
-  });
+  SharedWork work(static_cast<uint32_t>(tasks));
+  pool_.run_available([&](int thread) { work.work([&](uint32_t task) { body(task, thread); }); });
 }
 
 }  // namespace octet::cpu

@@ -407,7 +407,7 @@ void CpuMatmul::matmul(ConstRows x, std::span<const Product> products) {
   }
   const int64_t shares = state.share_count();
   SharedWork multiplying(static_cast<uint32_t>(shares));
-  state.pool.run([&](int thread) {
+  state.pool.run_available([&](int thread) {
     packing.work(pack);
     packing.wait(state.pool.spins());
     float* sums = state.sums_scratch.data() + thread * kMostRowsPerPass * kTileRows;
