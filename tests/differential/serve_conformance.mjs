@@ -84,6 +84,11 @@ const checks = {
     const told = drafted.metrics.speculative_decoding;
     assert.ok(told.num_draft_tokens > 0 && told.mean_acceptance_length > 1);
     assert.equal(told.acceptance_histogram.reduce((a, b) => a + b), told.num_spec_steps);
+    assert.ok(Math.abs(told.mean_acceptance_length - (1 + told.num_accepted_draft_tokens / told.num_spec_steps)) < 1e-9);
+    const by_length = Object.entries(told.acceptance_histogram_by_draft_length);
+    assert.equal(by_length.flatMap(([, steps]) => steps).reduce((a, b) => a + b), told.num_spec_steps);
+    const drafts = by_length.map(([length, steps]) => length * steps.reduce((a, b) => a + b));
+    assert.equal(drafts.reduce((a, b) => a + b), told.num_draft_tokens);
     assert.equal(drafted.timings.draft_n, told.num_draft_tokens);
     assert.equal(plain.metrics.speculative_decoding, null);
     assert.ok(short.metrics.speculative_decoding.num_spec_tokens <= 2);
@@ -361,7 +366,7 @@ const checks = {
     assert.ok(two.usage.prompt_tokens_details.cached_tokens > 0.9 * one.usage.prompt_tokens);
   },
   async "plain completions"() {
-    const request = { model, prompt: "In the beginning", max_tokens: 12, temperature: 0 };
+    const request = { model, prompt: "Once upon a time there was", max_tokens: 12, temperature: 0 };
     const whole = await client.completions.create({ ...request, logprobs: 2 });
     assert.equal(whole.object, "text_completion");
     assert.ok(whole.choices[0].text.length > 0);

@@ -97,6 +97,11 @@ await run({
       messages: { messages: many(100000, () => user("a")) },
       tools: { tools: many(1000, (_, i) => ({ type: "function", function: { name: `t${i}` } })) },
       stop_token_ids: { stop_token_ids: many(1000, (_, i) => i) },
+      // Read in time that grows with their length: the square of these would take the server minutes.
+      objects: { messages: many(400000, () => ({})) },
+      wide_objects: { metadata: many(60, () => Object.fromEntries(many(4000, (_, i) => [`k${i}`, 1]))) },
+      calls: { messages: [{ role: "assistant", tool_calls: many(20000, (_, i) => ({ id: `c${i}`, function: { name: "f" } })) }, user("a")] },
+      arguments: { messages: [{ role: "assistant", tool_calls: [{ id: "c", function: { name: "f", arguments: `[${"{},".repeat(400000)}{}]` } }] }, user("a")] },
     };
     for (const [name, more] of Object.entries(bad)) {
       const reply = await chat(more);
@@ -284,7 +289,7 @@ await run({
 
   async "drafting stays on under a schema, and forced text is counted apart"() {
     const schema = { type: "object", properties: { a_long_key_of_the_object: { enum: ["alpha_alpha", "beta_beta"] } }, required: ["a_long_key_of_the_object"] };
-    const request = { ...schemaFormat(schema), max_tokens: 60, speculative: { policy: "fixed" } };
+    const request = { ...schemaFormat(schema), max_tokens: 300, speculative: { policy: "fixed" } };
     const drafted = await whole(request);
     assert.ok(drafted.timings.forced_n > 10, JSON.stringify(drafted.timings));
     assert.ok(!drafted.timings.draft_n || drafted.timings.draft_n_accepted <= drafted.timings.draft_n);
@@ -295,6 +300,8 @@ await run({
     assert.ok(free.timings.draft_n > 0 && free.timings.draft_n_accepted > 0, JSON.stringify(free.timings));
     const plain = await whole({ ...request, speculative: { enabled: false } });
     assert.equal(plain.choices[0].message.content, drafted.choices[0].message.content);
+    const thoughtless = await whole({ ...request, chat_template_kwargs: { enable_thinking: false } });
+    assert.ok(thoughtless.timings.forced_n > 10, JSON.stringify(thoughtless.timings));
   },
 
   async "long, short, long again on the same texts"() {

@@ -67,7 +67,7 @@ for (const [name, schema] of Object.entries(SCHEMAS)) {
   checks[name] = async () => {
     const valid = ajv.compile(schema);
     let complete = 0;
-    for (const sampling of [{ temperature: 0 }, { temperature: 1, seed: 1 }, { temperature: 1, seed: 2 }]) {
+    for (const sampling of [{ temperature: 0 }, { temperature: 1, seed: 1 }, { temperature: 4, seed: 2 }]) {
       const texts = [];
       for (const speculative of [{ enabled: false }, { policy: "fixed" }]) {
         const { message, finish_reason } = await reply(schema, { ...sampling, speculative });

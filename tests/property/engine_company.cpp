@@ -411,6 +411,40 @@ TEST(EngineCache, PinnedTextsStayAndMemoryHasACeiling) {
   EXPECT_EQ(reply.finished.report.reused_tokens, persona.marks.front());
 }
 
+/// Memory for so many sequences more; then the system refuses.
+class PoorDrafter : public NoDrafter {
+ public:
+  mutable std::atomic<int> states_left = 100;
+
+  std::unique_ptr<DraftState> new_state(int64_t positions) const override {
+    if (states_left-- <= 0) {
+      throw Error(ErrorKind::kResourceExhausted, "the system refuses the memory");
+    }
+    return NoDrafter::new_state(positions);
+  }
+};
+
+TEST(EngineCache, MemoryThatTheSystemRefusesEndsOneReplyAlone) {
+  PoorDrafter drafter;
+  Engine engine(*pair().target, drafter, pair().tokenizer, options_of(2));
+  GenerateRequest request = request_for(conversation(0, 0, false));
+  request.max_tokens = 400;  // its keys run over the system turn's: a copy would only save time
+  for (const TokenId stop : pair().tokenizer->stop_ids()) {
+    request.sampling.logit_bias.push_back({stop, -100.0F});
+  }
+  drafter.states_left = 1;
+  expect_same(outcome_of(*engine.submit(engine_request(request))), plain_reply(request));
+  EXPECT_LT(drafter.states_left, 0) << "a copy was asked for";
+  const GenerateRequest other = request_for(conversation(1, 1, false));
+  drafter.states_left = 0;
+  EXPECT_NE(
+      failure_of(*engine.submit(engine_request(other))).second.find("refuses"), std::string::npos
+  );
+  drafter.states_left = 100;
+  expect_same(outcome_of(*engine.submit(engine_request(other))), plain_reply(other));
+  wait_until_idle(engine);
+}
+
 TEST(EngineCache, RefusesATextThatCouldNeverFit) {
   EngineOptions options = options_of(2);
   options.cache_bytes = 1 << 16;
@@ -530,6 +564,26 @@ TEST(EngineThinking, BudgetsAreExactWithAndWithoutDrafts) {
       EXPECT_NE(std::ranges::search(texts[0], close).begin(), texts[0].end());
       EXPECT_EQ(thoughts_of(texts[0]), budget + std::ssize(close) - 1);
     }
+  }
+}
+
+// Without thoughts, and behind one that a budget has ended, what a grammar is certain of is still
+// written without a step for each token.
+TEST(EngineThinking, ForcedRunsGoOnWithoutABudget) {
+  GrammarCompiler compiler(pair().tokenizer);
+  Engine engine(*pair().target, *pair().drafter, pair().tokenizer, options_of(2));
+  for (const int64_t budget : {int64_t{0}, int64_t{2}}) {
+    SCOPED_TRACE(budget);
+    Wanted wanted;
+    wanted.generate = request_for(conversation(0, 2, true));
+    wanted.thinking_budget = budget;
+    wanted.thinking_close = pair().encode("\nEnough.\n<channel|>");
+    wanted.grammar = compiler.choice(
+        std::vector<std::string>{"Of all that I know this is the best."}, ThoughtStart::kMayOpen
+    );
+    const Outcome outcome = outcome_of(*engine.submit(wanted.engine_request()));
+    expect_same(outcome, plain_reply(wanted));
+    EXPECT_GT(outcome.finished.result.acceptance.forced, 4);
   }
 }
 

@@ -1,4 +1,5 @@
 // What grammars say yes and no to, and what they refuse.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -324,6 +325,17 @@ TEST(Grammar, SignaturesComeFromOpenAisForm) {
     EXPECT_TRUE(tool_signature(tool).free_arguments) << text;
     EXPECT_EQ(tool_signature(tool).parameters, nullptr) << text;
   }
+}
+
+// Each place behind a character reaches all that follow: the work of one state grows with the
+// square of the repetitions, and everybody's next step waits for it.
+TEST(Grammar, TooAmbiguousExpressionsAreGivenUpAtOnce) {
+  const auto tokenizer = test::tiny_tokenizer();
+  const std::vector<TokenId> text = tokenizer->encode("a", SpecialTokens::kPlain);
+  Matcher modest(compiler().regex("(.?){100}", ThoughtStart::kNone));
+  EXPECT_TRUE(modest.accept(text[0]));
+  Matcher wild(compiler().regex("(.?){4000}", ThoughtStart::kNone));
+  EXPECT_THAT(test::error_message([&] { wild.accept(text[0]); }), testing::HasSubstr("ambiguous"));
 }
 
 TEST(Grammar, ForcedRuns) {

@@ -85,8 +85,7 @@ TEST(ServeMetrics, CountRepliesByTheirReports) {
   report.acceptance.steps = 2;
   report.acceptance.drafted = 4;
   report.acceptance.accepted = 2;
-  report.acceptance.judged_rows[0] = 2;
-  report.acceptance.accepted_rows[0] = 2;
+  report.acceptance.drafting[2][1] = 2;
   metrics.on_reply(report);
   ReplyReport waited;  // cancelled before it started
   waited.finish = FinishReason::kCancelled;

@@ -3,18 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <unordered_map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "octet/base/error.h"
 #include "octet/base/utf8.h"
+#include "octet/chat/bounded_json.h"
 #include "octet/chat/json_value.h"
 
 namespace octet {
 namespace {
 
-constexpr int64_t kMostArgumentMembers = 4096;
+constexpr size_t kMostCalls = 256;  // of one message
 
 using Json = nlohmann::ordered_json;
 using jinja::Entry;
@@ -90,17 +92,14 @@ Value arguments_value(const Json& function, size_t message, size_t call) {
     throw invalid(message, place + " must be JSON text");
   }
   const auto& text = arguments->get_ref<const std::string&>();
-  int64_t members = 0;  // each is compared with those before it in its object
-  const auto watch = [&](int /*depth*/, Json::parse_event_t event, Json& /*value*/) {
-    members += event == Json::parse_event_t::key ? 1 : 0;
-    if (members > kMostArgumentMembers) {
-      throw invalid(
-          message, fmt::format("{} has more than {} members", place, kMostArgumentMembers)
-      );
-    }
-    return true;
-  };
-  const Json parsed = text.empty() ? Json::object() : Json::parse(text, watch, false);
+  if (text.empty()) {
+    return Value::dict({});
+  }
+  const auto fault = json_fault(text);
+  if (fault && !fault->syntax) {
+    throw invalid(message, place + " " + fault->what);
+  }
+  const Json parsed = fault ? Json() : Json::parse(text);
   if (!parsed.is_object()) {
     throw invalid(message, place + " must be the text of a JSON object");
   }
@@ -110,6 +109,11 @@ Value arguments_value(const Json& function, size_t message, size_t call) {
 Value calls_value(const Json& calls, size_t message) {
   if (!calls.is_array()) {
     throw invalid(message, ".tool_calls must be an array");
+  }
+  if (calls.size() > kMostCalls) {
+    throw invalid(
+        message, fmt::format(".tool_calls has {} calls, at most {}", calls.size(), kMostCalls)
+    );
   }
   jinja::Values out;
   for (size_t i = 0; i < calls.size(); ++i) {
@@ -137,31 +141,37 @@ Value calls_value(const Json& calls, size_t message) {
   return Value::list(std::move(out));
 }
 
-/// The name of the tool whose call has this id, in the messages before. Calls are the assistant's
-/// alone, and those have been checked.
-const Json* called_name(const Json& messages, size_t before, const Json& id) {
-  for (size_t i = before; i-- > 0;) {
-    const Json* role = member(messages[i], "role");
-    const Json* calls = member(messages[i], "tool_calls");
-    if (role == nullptr || *role != "assistant" || calls == nullptr) {
-      continue;
-    }
-    for (const Json& call : *calls) {
-      const Json* call_id = member(call, "id");
-      if (call_id != nullptr && *call_id == id) {
-        return member(call["function"], "name");
+/// The names of the tools that were called so far, by the calls' ids.
+class CalledNames {
+ public:
+  /// Of one message of the assistant, checked before. A later message's ids replace earlier ones;
+  /// within a message the first call with an id keeps it.
+  void add(const Json& calls) {
+    for (size_t i = calls.size(); i-- > 0;) {
+      const Json* id = member(calls[i], "id");
+      if (id != nullptr && id->is_string()) {
+        names_[id->get_ref<const std::string&>()] = member(calls[i]["function"], "name");
       }
     }
   }
-  return nullptr;
-}
+  /// Null: none has this id.
+  const Json* find(const Json& id) const {
+    const auto found =
+        id.is_string() ? names_.find(id.get_ref<const std::string&>()) : names_.end();
+    return found == names_.end() ? nullptr : found->second;
+  }
 
+ private:
+  std::unordered_map<std::string, const Json*> names_;
+};
+
+/// Reads the messages in their order.
 class MessageReader {
  public:
   MessageReader(const Json& messages, std::string_view appended)
       : messages_(messages), appended_(appended) {}
 
-  Value message(size_t index) const {
+  Value message(size_t index) {
     const Json& message = messages_[index];
     const std::string_view role = role_of(index);
     std::vector<Entry> entries;
@@ -210,7 +220,7 @@ class MessageReader {
     return Value::text(replace_invalid_utf8(text), Origin::kCaller);
   }
 
-  static void add_assistant(const Json& message, size_t index, std::vector<Entry>& entries) {
+  void add_assistant(const Json& message, size_t index, std::vector<Entry>& entries) {
     const Json* thought = member(message, "reasoning_content");
     thought = thought != nullptr ? thought : member(message, "reasoning");
     if (thought != nullptr) {
@@ -223,6 +233,7 @@ class MessageReader {
     }
     if (const Json* calls = member(message, "tool_calls"); calls != nullptr && !calls->empty()) {
       entries.emplace_back(Value::text("tool_calls"), calls_value(*calls, index));
+      called_names_.add(*calls);
     }
   }
 
@@ -232,7 +243,7 @@ class MessageReader {
     const Json* id = member(message, "tool_call_id");
     const Json* name = member(message, "name");
     if (role == "tool" && name == nullptr && id != nullptr) {
-      name = called_name(messages_, index, *id);
+      name = called_names_.find(*id);
     }
     if (name != nullptr) {
       if (!name->is_string()) {
@@ -247,6 +258,7 @@ class MessageReader {
 
   const Json& messages_;
   std::string_view appended_;
+  CalledNames called_names_;
 };
 
 }  // namespace
@@ -255,7 +267,7 @@ jinja::Value template_messages(const nlohmann::ordered_json& messages, std::stri
   if (!messages.is_array()) {
     throw Error(ErrorKind::kInvalidArgument, "messages must be an array");
   }
-  const MessageReader reader(messages, appended);
+  MessageReader reader(messages, appended);
   if (!appended.empty() &&
       (messages.empty() || reader.role_of(messages.size() - 1) != "assistant")) {
     throw Error(

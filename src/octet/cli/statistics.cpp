@@ -29,6 +29,8 @@ std::string_view finish_text(FinishReason reason) {
       return "interrupted";
     case FinishReason::kDeadline:
       return "ended by its deadline";
+    case FinishReason::kFailed:
+      return "ended by an error";
     case FinishReason::kNone:
       break;
   }

@@ -1,6 +1,7 @@
 #include "octet/engine/acceptance_statistics.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace octet {
 namespace {
@@ -29,6 +30,9 @@ void AcceptanceStatistics::add(const SequenceStep& step) {
   drafted += step.drafted;
   accepted += step.published_drafts();
   ++histogram[static_cast<size_t>(step.published)];
+  if (step.drafted > 0) {
+    ++drafting[static_cast<size_t>(step.drafted)][static_cast<size_t>(step.published_drafts())];
+  }
   // Row k decides token k + 1 of the step, so it is judged when that token was published.
   const int judged = std::min(step.drafted, step.published);
   for (int k = 0; k < judged; ++k) {
@@ -46,6 +50,22 @@ void AcceptanceStatistics::add(const AcceptanceStatistics& other) {
   add_all(judged_rows, other.judged_rows);
   add_all(accepted_rows, other.accepted_rows);
   add_all(histogram, other.histogram);
+  for (size_t drafts = 0; drafts < drafting.size(); ++drafts) {
+    add_all(drafting[drafts], other.drafting[drafts]);
+  }
+}
+
+int64_t AcceptanceStatistics::drafting_steps() const {
+  int64_t count = 0;
+  for (const auto& by_accepted : drafting) {
+    count += std::accumulate(by_accepted.begin(), by_accepted.end(), int64_t{0});
+  }
+  return count;
+}
+
+double AcceptanceStatistics::tokens_per_drafting_step() const {
+  const int64_t count = drafting_steps();
+  return count > 0 ? 1.0 + static_cast<double>(accepted) / static_cast<double>(count) : 0.0;
 }
 
 double AcceptanceStatistics::tokens_per_step() const {

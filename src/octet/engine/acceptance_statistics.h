@@ -24,6 +24,8 @@ struct AcceptanceStatistics {
   std::array<int64_t, kMaxDrafts> judged_rows{};    // row k + 1 of a block was reached
   std::array<int64_t, kMaxDrafts> accepted_rows{};  // and accepted
   std::array<int64_t, kMaxDrafts + 2> histogram{};  // steps by tokens published, but forced ones
+  /// Steps that drafted, by their drafts, then by those that were accepted and published.
+  std::array<std::array<int64_t, kMaxDrafts + 1>, kMaxDrafts + 1> drafting{};
 
   void add(const SequenceStep& step);
   void add(const AcceptanceStatistics& other);
@@ -34,6 +36,11 @@ struct AcceptanceStatistics {
   /// product-limit estimate. Equals tokens_per_step() when no step was censored and no grammar
   /// forced tokens.
   double mean_acceptance_length() const;
+  /// Steps that drafted: plain steps and those whose tokens a grammar forced are others.
+  int64_t drafting_steps() const;
+  /// Tokens that a drafting step published on average: 1 + accepted / drafting_steps(). 0 without
+  /// such steps.
+  double tokens_per_drafting_step() const;
   /// Probability that row k (from 0) is accepted given that it was judged; 0 when never judged.
   double conditional(int k) const;
   /// Probability that rows 0 .. k are all accepted: the product of the conditionals.

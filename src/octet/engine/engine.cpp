@@ -214,6 +214,14 @@ void Engine::Worker::fail(Job& job, const Error& error) {
     pool_.release(*job.slot);
     job.slot = nullptr;
   }
+  job.report.finish = FinishReason::kFailed;
+  job.report.total_ms = job.age_ms(Clock::now());
+  if (!job.report.started) {
+    job.report.queue_ms = job.report.total_ms;
+  }
+  if (observer_ != nullptr && !job.request.warm_up) {
+    observer_->on_reply(job.report);
+  }
   job.stream->push(ReplyFailed{error});
 }
 

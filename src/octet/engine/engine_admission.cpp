@@ -195,6 +195,10 @@ void Engine::Worker::admit() {
         break;
       }
       start(job, lease);
+    } catch (const Error& error) {  // the system refused a slot's memory, say
+      fail(job, error);
+      place = queue_.erase(place);
+      continue;
     } catch (const std::bad_alloc&) {
       fail(job, Error(ErrorKind::kResourceExhausted, "out of memory; ask for fewer tokens"));
       place = queue_.erase(place);

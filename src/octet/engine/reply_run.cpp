@@ -189,7 +189,8 @@ void ReplyRun::leave() {
 std::vector<EmittedToken> ReplyRun::take(const SequenceStep& step, const StepTimes& times) {
   Sequence& sequence = slot_->sequence;
   if (sequence.constraint != nullptr && sequence.constraint->failure() != nullptr) {
-    throw Error(*sequence.constraint->failure());
+    // Not for want of memory that others may give back: the request itself asks for too much.
+    throw Error(ErrorKind::kUnsupported, sequence.constraint->failure()->what());
   }
   std::vector<EmittedToken> emitted;
   std::vector<std::string> pieces = text_.take_pieces();

@@ -1,8 +1,10 @@
 #include "octet/engine/slot_pool.h"
 
 #include <algorithm>
+#include <new>
 
 #include "octet/base/check.h"
+#include "octet/base/error.h"
 
 namespace octet {
 namespace {
@@ -132,7 +134,17 @@ bool SlotPool::keep_copy(const Slot& from, int64_t length) {
       return true;
     }
   }
-  Slot* copy = fresh(&from, bytes_at(length));
+  Slot* copy = nullptr;
+  try {
+    copy = fresh(&from, bytes_at(length));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kResourceExhausted) {
+      throw;
+    }
+    return false;  // the system has no memory for what would only save time
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   if (copy == nullptr) {
     return false;
   }

@@ -70,7 +70,7 @@ class SlotPool {
   enum class Use : uint8_t { kBusy, kIdle, kPinned };
   struct Entry {
     std::unique_ptr<Slot> slot;
-    Use use = Use::kBusy;
+    Use use = Use::kIdle;
     int64_t last_use = 0;
   };
 

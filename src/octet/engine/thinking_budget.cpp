@@ -140,8 +140,13 @@ void ThinkingBudget::forced(int64_t most, std::vector<TokenId>& out) const {
     for (size_t i = state().closing; i < close_.size() && std::ssize(out) < most; ++i) {
       out.push_back(close_[i]);
     }
-  } else if (inner_ != nullptr && !exhausted()) {
+  } else if (inner_ != nullptr) {
     inner_->forced(most, out);
+    if (exhausted()) {  // no thought opens any more, whatever the grammar leads to
+      out.erase(
+          std::find(out.begin(), out.end(), tokenizer_.chat_tokens().channel_open), out.end()
+      );
+    }
   }
 }
 

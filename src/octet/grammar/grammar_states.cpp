@@ -13,6 +13,10 @@ namespace {
 
 constexpr StateId kUnknown = -1;
 constexpr size_t kMaxPlaces = 4096;  // of one state: a grammar that is more ambiguous is refused
+// Readers that the places of one state reach, each counted as often as it is reached: the work of a
+// state, which a step of everybody waits for. A choice of so many strings has one place.
+constexpr size_t kMostReaders = size_t{1} << 16U;
+constexpr int64_t kMostKeptPlaces = int64_t{1} << 22U;  // of all states, 16 bytes each
 constexpr size_t kMaxMaskBytes = size_t{32} << 20U;
 constexpr size_t kMinClassSize = 16;  // characters from which a class is worth its table
 
@@ -116,6 +120,13 @@ StateId GrammarStates::state_of(std::vector<Place> work) {
       );
     }
     const Reach& reached = reach(place.node);
+    // Places may each reach nearly all readers, and these are counted before they are told apart.
+    if (places.size() + reached.readers.size() > kMostReaders) {
+      throw Error(
+          ErrorKind::kResourceExhausted,
+          fmt::format("the grammar is ambiguous in more than {} ways", kMostReaders)
+      );
+    }
     for (const NodeId reader : reached.readers) {
       places.push_back({.node = reader, .stack = place.stack});
     }
@@ -149,6 +160,10 @@ StateId GrammarStates::state_of(std::vector<Place> work) {
         ErrorKind::kResourceExhausted,
         fmt::format("the grammar needs more than {} states for this text", kMaxStates)
     );
+  }
+  kept_places_ += std::ssize(places);
+  if (kept_places_ > kMostKeptPlaces) {
+    throw Error(ErrorKind::kResourceExhausted, "the grammar needs too much memory for this text");
   }
   const auto id = static_cast<StateId>(states_.size());
   same.push_back(id);

@@ -32,7 +32,8 @@ class GrammarStates {
   );
 
   /// The state behind a token; kDead when it is forbidden. Throws Error(kResourceExhausted) when
-  /// the text needs more states than kMaxStates.
+  /// the text needs more states than kMaxStates, or one that is too ambiguous to be worked out
+  /// between two steps.
   StateId next(StateId state, TokenId token);
   bool may_end(StateId state) const;
   void fill_mask(StateId state, std::span<uint64_t> words);
@@ -97,6 +98,7 @@ class GrammarStates {
   std::shared_ptr<const TokenTable> tokens_;
   mutable std::mutex mutex_;
   std::vector<State> states_;
+  int64_t kept_places_ = 0;  // of all of them
   std::unordered_map<std::vector<Place>, std::vector<StateId>, PlacesHash> state_ids_;
   std::vector<Frame> frames_;
   std::unordered_map<uint64_t, StackId> frame_ids_;

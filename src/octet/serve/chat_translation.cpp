@@ -16,6 +16,14 @@ ChatTranslation::ChatTranslation(const Json& body)
 
 ChatTranslation::~ChatTranslation() = default;
 
+void append_text(Json& text, const std::string& more) {
+  if (text.is_null()) {
+    text = more;
+  } else {
+    text.get_ref<std::string&>() += more;
+  }
+}
+
 Json ChatTranslation::take(const char* name) {
   const auto place = chat_->find(name);
   if (place == chat_->end()) {

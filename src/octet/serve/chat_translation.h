@@ -18,6 +18,9 @@
 
 namespace octet::serve {
 
+/// Messages of a conversation, and items or blocks of one that becomes messages.
+constexpr size_t kMostMessages = 10'000;
+
 /// Chat's name of a field, and the client's.
 using FieldName = std::pair<std::string_view, std::string_view>;
 
@@ -61,6 +64,9 @@ class ChatTranslation {
   std::string system_;
   bool strict_;
 };
+
+/// Appends to a text that may be null so far, in time proportional to what is appended.
+void append_text(Json& text, const std::string& more);
 
 [[noreturn]] void refuse_field(const std::string& field, const std::string& sentence);
 

@@ -13,6 +13,7 @@
 #include "octet/chat/speech_clauses.h"
 #include "octet/engine/grammar_constraint.h"
 #include "octet/serve/api_error.h"
+#include "octet/serve/chat_translation.h"
 #include "octet/serve/prompt_members.h"
 #include "octet/serve/reply_constraints.h"
 #include "octet/serve/thinking_fields.h"
@@ -490,8 +491,10 @@ void tell_template(const ChatPrompt& prompt, Json& arguments) {
 ChatPrompt read_chat_prompt(RequestFields& fields, const ServedModel& model) {
   const Json* messages = fields.find("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty() ||
-      messages->size() > 10'000) {
-    throw ApiError("messages", "messages expects an array of 1 to 10000 messages");
+      messages->size() > kMostMessages) {
+    throw ApiError(
+        "messages", fmt::format("messages expects an array of 1 to {} messages", kMostMessages)
+    );
   }
   const Json* given = fields.find("chat_template_kwargs");
   if (given != nullptr && !given->is_object()) {

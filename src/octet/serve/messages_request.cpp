@@ -53,13 +53,9 @@ void add_user_block(const Json& block, const std::string& place, ChatTranslation
 void add_assistant_block(const Json& block, const std::string& place, ChatTranslation& chat) {
   Json& message = chat.assistant();
   const std::string type = text_member(block, "type", place);
-  const auto append = [&](const char* field, const std::string& text) {
-    Json& said = message[field];
-    said = said.is_null() ? text : said.get<std::string>() + text;
-  };
   if (type == "thinking") {
     chat.expect_members(block, place, {"type", "thinking", "signature"});
-    append("reasoning_content", text_member(block, "thinking", place));
+    append_text(message["reasoning_content"], text_member(block, "thinking", place));
   } else if (type == "tool_use") {
     chat.expect_members(block, place, {"type", "id", "name", "input", "cache_control"});
     Json call = {{"id", text_member(block, "id", place)}, {"type", "function"}};
@@ -69,7 +65,7 @@ void add_assistant_block(const Json& block, const std::string& place, ChatTransl
     message["tool_calls"].push_back(std::move(call));
   } else {
     chat.expect_members(block, place, kTextMembers);
-    append("content", text_of_part(block, place, {"text"}));
+    append_text(message["content"], text_of_part(block, place, {"text"}));
   }
 }
 
@@ -95,6 +91,9 @@ void add_message(const Json& message, const std::string& place, ChatTranslation&
   if (!content.is_array()) {
     refuse_field(place + ".content", "expects a string or an array of blocks");
   }
+  if (content.size() > kMostMessages) {
+    refuse_field(place + ".content", fmt::format("holds more than {} blocks", kMostMessages));
+  }
   if (role == "assistant") {
     chat.add_message({{"role", role}, {"content", nullptr}});
   }
@@ -118,8 +117,8 @@ void translate_messages(ChatTranslation& chat) {
     chat.expect_members(system, "system", kTextMembers);
     chat.add_system(text_of_parts(system, "system", {"text"}));
   }
-  if (!messages.is_array() || messages.empty()) {
-    refuse_field("messages", "expects an array of messages");
+  if (!messages.is_array() || messages.empty() || messages.size() > kMostMessages) {
+    refuse_field("messages", fmt::format("expects an array of 1 to {} messages", kMostMessages));
   }
   for (size_t i = 0; i < messages.size(); ++i) {
     add_message(messages[i], fmt::format("messages[{}]", i), chat);

@@ -48,7 +48,8 @@ constexpr std::array kReasons = {
     FinishReason::kLength,
     FinishReason::kContext,
     FinishReason::kCancelled,
-    FinishReason::kDeadline};
+    FinishReason::kDeadline,
+    FinishReason::kFailed};
 
 }  // namespace
 
@@ -204,7 +205,7 @@ void Metrics::on_reply(const ReplyReport& report) {
     own.between_tokens.Observe(ms / 1000.0);
   }
   if (report.acceptance.drafted > 0) {
-    own.acceptance.Observe(report.acceptance.mean_acceptance_length());
+    own.acceptance.Observe(report.acceptance.tokens_per_drafting_step());
   }
 }
 

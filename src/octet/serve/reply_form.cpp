@@ -1,7 +1,9 @@
 #include "octet/serve/reply_form.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -84,6 +86,7 @@ std::string finish_reason_of(FinishReason reason, bool tool_calls) {
     case FinishReason::kDeadline:
       return "length";
     case FinishReason::kCancelled:
+    case FinishReason::kFailed:  // told as an error, without a reason
     case FinishReason::kNone:
       return "stop";
   }
@@ -157,19 +160,29 @@ Json metrics_of(const std::vector<ChoiceText>& choices) {
   const AcceptanceStatistics& acceptance = report.acceptance;
   const std::vector<double>& gaps = report.between_tokens_ms;
   const double decode_ms = std::accumulate(gaps.begin(), gaps.end(), 0.0);
-  // Index: accepted drafts of a step, the target's own token left out.
-  Json histogram = Json::array();
-  for (int k = 0; k <= acceptance.rows(); ++k) {
-    histogram.push_back(acceptance.histogram[static_cast<size_t>(k) + 1]);
+  // Of steps that drafted. Index: accepted drafts, the target's own token left out.
+  std::vector<int64_t> histogram(static_cast<size_t>(acceptance.rows()) + 1, 0);
+  Json by_draft_length = Json::object();
+  for (size_t drafts = 1; drafts < acceptance.drafting.size(); ++drafts) {
+    const auto& by_accepted = acceptance.drafting[drafts];
+    if (std::ranges::all_of(by_accepted, [](int64_t steps) { return steps == 0; })) {
+      continue;
+    }
+    const auto end = by_accepted.begin() + static_cast<ptrdiff_t>(drafts) + 1;
+    by_draft_length[fmt::to_string(drafts)] = std::vector<int64_t>(by_accepted.begin(), end);
+    for (size_t accepted = 0; accepted < histogram.size(); ++accepted) {
+      histogram[accepted] += by_accepted[accepted];
+    }
   }
   const bool drafted = acceptance.drafted > 0;
   Json speculative = {
-      {"mean_acceptance_length", acceptance.mean_acceptance_length()},
+      {"mean_acceptance_length", acceptance.tokens_per_drafting_step()},
       {"draft_acceptance_rate",
        drafted ? static_cast<double>(acceptance.accepted) / static_cast<double>(acceptance.drafted)
                : 0.0},
       {"acceptance_histogram", std::move(histogram)},
-      {"num_spec_steps", acceptance.steps},
+      {"acceptance_histogram_by_draft_length", std::move(by_draft_length)},
+      {"num_spec_steps", acceptance.drafting_steps()},
       {"num_accepted_draft_tokens", acceptance.accepted},
       {"num_draft_tokens", acceptance.drafted},
       {"num_spec_tokens", acceptance.rows()},

@@ -430,8 +430,13 @@ void ReplySession::take(Choice& choice, int64_t index, ReplyStreamEvent event) {
       send(writer_->finish(index, choice.text));
     }
   } else if (auto* failed = std::get_if<ReplyFailed>(&event)) {
-    const bool memory = failed->error.kind() == ErrorKind::kResourceExhausted;
-    fail(ApiError(memory ? 503 : 500, "server_error", failed->error.what()));
+    const Error& error = failed->error;
+    if (error.kind() == ErrorKind::kUnsupported) {
+      fail(ApiError("", error.what()));
+    } else {
+      const bool memory = error.kind() == ErrorKind::kResourceExhausted;
+      fail(ApiError(memory ? 503 : 500, "server_error", error.what()));
+    }
   }
 }
 

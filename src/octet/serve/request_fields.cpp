@@ -76,37 +76,15 @@ std::span<const std::string_view> refused_fields() {
   return kRefused;
 }
 
-Json parse_body(const std::string& body, const JsonLimits& limits) {
-  int64_t values = 0;
-  std::vector<int64_t> members;  // of the objects that are open
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& /*value*/) {
-    if (depth > limits.max_depth) {
-      throw ApiError("", fmt::format("the body nests deeper than {} levels", limits.max_depth));
-    }
-    values += event == Json::parse_event_t::value ? 1 : 0;
-    if (values > limits.max_values) {
-      throw ApiError("", fmt::format("the body holds more than {} values", limits.max_values));
-    }
-    if (event == Json::parse_event_t::object_start) {
-      members.push_back(0);
-    } else if (event == Json::parse_event_t::object_end) {
-      members.pop_back();
-    } else if (event == Json::parse_event_t::key && ++members.back() > limits.max_members) {
-      throw ApiError(
-          "", fmt::format("an object of the body has more than {} members", limits.max_members)
-      );
-    }
-    return true;
-  };
-  try {
-    Json json = Json::parse(body, watch);
-    if (!json.is_object()) {
-      throw ApiError("", "the body is not a JSON object");
-    }
-    return json;
-  } catch (const Json::exception& error) {
-    throw ApiError("", fmt::format("the body is not JSON: {}", error.what()));
+Json parse_body(const std::string& body, const JsonBounds& bounds) {
+  if (const auto fault = json_fault(body, bounds)) {
+    throw ApiError("", "the body " + fault->what);
   }
+  Json json = Json::parse(body);
+  if (!json.is_object()) {
+    throw ApiError("", "the body is not a JSON object");
+  }
+  return json;
 }
 
 RequestFields::RequestFields(const Json& object, std::string path)

@@ -14,19 +14,14 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "octet/chat/bounded_json.h"
+
 namespace octet::serve {
 
 using Json = nlohmann::ordered_json;
 
-struct JsonLimits {
-  int max_depth = 64;
-  int64_t max_values = 1'000'000;
-  /// Of one object: each is compared with those before it.
-  int64_t max_members = 4096;
-};
-
-/// Throws ApiError for text that is no JSON object within the limits.
-Json parse_body(const std::string& body, const JsonLimits& limits = {});
+/// Throws ApiError for text that is no JSON object within the bounds.
+Json parse_body(const std::string& body, const JsonBounds& bounds = {});
 
 class RequestFields {
  public:

@@ -41,8 +41,7 @@ void add_item(const Json& item, const std::string& place, ChatTranslation& chat)
     if (role == "system" || role == "developer") {
       chat.add_system(text);
     } else if (role == "assistant") {
-      Json& said = chat.assistant()["content"];
-      said = said.is_null() ? text : said.get<std::string>() + text;
+      append_text(chat.assistant()["content"], text);
     } else if (role == "user") {
       chat.add_message({{"role", "user"}, {"content", text}});
     } else {
@@ -55,9 +54,10 @@ void add_item(const Json& item, const std::string& place, ChatTranslation& chat)
     const Json content =
         item.contains("content") && !item["content"].is_null() ? item["content"] : Json::array();
     chat.expect_members(content, place + ".content", {"type", "text"});
-    Json& message = chat.assistant();
-    message["reasoning_content"] = message.value("reasoning_content", std::string()) +
-                                   text_of_parts(content, place + ".content", {"reasoning_text"});
+    append_text(
+        chat.assistant()["reasoning_content"],
+        text_of_parts(content, place + ".content", {"reasoning_text"})
+    );
   } else if (type == "function_call") {
     chat.expect_members(item, place, {"type", "id", "call_id", "name", "arguments", "status"});
     Json call = {{"id", text_member(item, "call_id", place)}, {"type", "function"}};
@@ -93,12 +93,14 @@ void translate_input(ChatTranslation& chat) {
   }
   if (input.is_string()) {
     chat.add_message({{"role", "user"}, {"content", input}});
-  } else if (input.is_array() && !input.empty()) {
+  } else if (input.is_array() && !input.empty() && input.size() <= kMostMessages) {
     for (size_t i = 0; i < input.size(); ++i) {
       add_item(input[i], fmt::format("input[{}]", i), chat);
     }
   } else {
-    refuse_field("input", "expects a string or an array of items");
+    refuse_field(
+        "input", fmt::format("expects a string or an array of 1 to {} items", kMostMessages)
+    );
   }
   chat.finish_messages();
 }

@@ -13,6 +13,7 @@
 namespace octet::serve {
 namespace {
 
+constexpr size_t kMostPieces = 65'536;       // each is an object of some hundred bytes
 constexpr size_t kMostTextBytes = 64 << 20;  // the body's limit is the one that counts
 
 /// Text where the bytes are text, else the bytes: tokens may hold half characters.
@@ -51,6 +52,14 @@ Json tokenize_text(const Json& body, const ServedModel& model) {
   }
   const bool pieces = fields.boolean("with_pieces").value_or(false);
   fields.refuse_unread(strict);
+  if (pieces && tokens.size() > kMostPieces) {
+    throw ApiError(
+        "with_pieces",
+        fmt::format(
+            "with_pieces tells at most {} tokens, and the text has {}", kMostPieces, tokens.size()
+        )
+    );
+  }
   Json list = Json::array();
   for (const TokenId token : tokens) {
     if (pieces) {

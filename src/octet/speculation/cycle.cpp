@@ -185,6 +185,7 @@ void Cycle::propose(std::span<Plan> plans) {
   }
   for (Plan& plan : plans) {
     cut_after_end(plan.proposal, plan.sequence.stop_tokens);
+    plan.forced = std::min(plan.forced, static_cast<int>(std::ssize(plan.proposal.tokens)));
     if (plan.forced > 0 || plan.sequence.planned_drafts >= 0) {
       plan.proposed = plan.forced > 0 ? 0 : static_cast<int>(plan.proposal.tokens.size());
       continue;  // certain, or planned with the company in view

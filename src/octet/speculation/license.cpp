@@ -20,6 +20,8 @@ std::string_view finish_reason_name(FinishReason reason) {
       return "cancelled";
     case FinishReason::kDeadline:
       return "deadline";
+    case FinishReason::kFailed:
+      return "error";
   }
   return "none";
 }

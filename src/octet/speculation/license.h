@@ -21,6 +21,7 @@ enum class FinishReason : uint8_t {
   kContext,     // the context is full
   kCancelled,
   kDeadline,  // its time was over
+  kFailed,    // an error ended it
 };
 
 /// "stop_token", "stop_string", ...; "none" while it goes on.
