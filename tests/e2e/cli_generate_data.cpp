@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "octet/evaluate/feature_file.h"
 #include "octet/formats/json_value.h"
 #include "support/run_program.h"
 #include "support/shipped_tokenizer.h"
@@ -19,8 +20,10 @@
 namespace octet::test {
 namespace {
 
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 const std::string kSuite =
     "{\"id\":\"a\",\"turns\":[\"What is the capital of Finland?\",\"And of France?\"]}\n"
@@ -107,6 +110,7 @@ TEST(GenerateData, WritesWhatReplayReads) {
   EXPECT_THAT(table.out, HasSubstr("acceptance length"));
   EXPECT_THAT(table.out, HasSubstr("taps in reverse order"));
   EXPECT_THAT(table.out, HasSubstr("nothing that was tried is clearly better"));
+  EXPECT_THAT(table.out, HasSubstr("its weights are rounded (Q8_0): --against "));
   std::vector<std::string> judged = replay;
   judged.insert(judged.end(), {"--json", "--min-acceptance", "7.9", "--against", kPairDrafter});
   const ProgramResult json = run_octet(judged);
@@ -115,6 +119,9 @@ TEST(GenerateData, WritesWhatReplayReads) {
   EXPECT_EQ(result.find_integer("replies"), 5);
   const double length = *result.find("all")->find_number("acceptance_length");
   EXPECT_GT(length, 1.5);
+  for (const JsonValue& sentence : *result.find_array("verdict")) {
+    EXPECT_THAT(*sentence.string(), Not(HasSubstr("rounded")));  // it was compared
+  }
   EXPECT_EQ(
       *(*result.find_array("trials"))[0].find("acceptance")->find_number("acceptance_length"),
       length
@@ -139,6 +146,24 @@ TEST(GenerateData, WritesWhatReplayReads) {
   const ProgramResult mismatch = run_octet(mismatched);
   EXPECT_EQ(mismatch.exit_code, 2);
   EXPECT_THAT(mismatch.err, HasSubstr("was recorded with another target"));
+}
+
+/// The layers that a run with these flags records.
+std::vector<int> recorded_layers(std::vector<std::string> more) {
+  const TemporaryDirectory directory;
+  more.insert(more.end(), {"--limit", "1", "-q"});
+  const ProgramResult made =
+      run_octet(command_for(directory, directory.write("prompts.jsonl", kSuite), more));
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  return FeatureFile::open(directory.file("data.features")).header().taps;
+}
+
+TEST(GenerateData, RecordsTheLastLayerForTeachersAndOnce) {
+  EXPECT_THAT(recorded_layers({"--teacher-states"}), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(
+      recorded_layers({"--teacher-states", "--tap-neighbours"}), ElementsAre(1, 2, 3, 4, 0, 5)
+  );
+  EXPECT_THAT(recorded_layers({"--teacher-states", "--taps", "5", "0"}), ElementsAre(5, 0));
 }
 
 TEST(GenerateData, SaysWhichLineIsBadAndSkipsItOnWish) {

@@ -11,6 +11,7 @@
 namespace {
 
 void read_all(const octet::FeatureFile& file) {
+  static_cast<void>(file.digest());
   for (int64_t i = 0; i < std::ssize(file.records()); ++i) {
     const octet::FeatureRecord& record = file.records()[static_cast<size_t>(i)];
     const size_t values = (record.tokens.size() - 1) * static_cast<size_t>(file.header().width());

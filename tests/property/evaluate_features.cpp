@@ -307,6 +307,33 @@ TEST(FeatureReplay, NamesWhatIsWrongWithADrafter) {
   EXPECT_GT(sound.speaking.steps, 0);
 }
 
+/// A step drafted one token, which was accepted or not.
+AcceptanceStatistics steps_of(int accepted, int refused) {
+  AcceptanceStatistics statistics;
+  for (int i = 0; i < accepted + refused; ++i) {
+    SequenceStep step;
+    step.drafted = 1;
+    step.accepted = i < accepted ? 1 : 0;
+    step.published = 1 + step.accepted;
+    statistics.add(step);
+  }
+  return statistics;
+}
+
+TEST(FeatureReplay, NamesTheKindOfRepliesThatIsDraftedBadly) {
+  FeatureReplay replay;
+  replay.thinking = steps_of(10, 90);
+  replay.speaking = steps_of(80, 20);
+  EXPECT_EQ(replay.clearly_worse_kind(), &replay.thinking);
+  replay.thinking = steps_of(90, 10);
+  replay.speaking = steps_of(30, 70);
+  EXPECT_EQ(replay.clearly_worse_kind(), &replay.speaking);
+  replay.speaking = steps_of(80, 20);  // 1.8 against 1.9
+  EXPECT_EQ(replay.clearly_worse_kind(), nullptr);
+  replay.speaking = steps_of(0, 20);  // too few to say
+  EXPECT_EQ(replay.clearly_worse_kind(), nullptr);
+}
+
 TEST(FeatureReplay, HoldsAnotherTypeOfTheDrafterBesideIt) {
   const TemporaryDirectory directory;
   const std::vector<SuitePrompt> prompts = some_prompts();

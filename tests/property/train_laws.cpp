@@ -157,6 +157,12 @@ TEST(Anchors, AreDistinctLearnedPlacesThatDependOnTheSampleAlone) {
   }
   EXPECT_EQ(seen.size(), 37U) << "some places are never chosen";
   EXPECT_EQ(t::choose_anchors(text, 100, 3, 0).size(), 37U);
+  text.reply.assign(50, false);
+  for (const size_t said : {10U, 11U, 12U, 13U, 14U, 30U, 40U, 41U}) {
+    text.reply[said] = true;
+  }
+  // Both the anchor and what follows it are said, and learned.
+  EXPECT_EQ(t::choose_anchors(text, 100, 3, 0), (std::vector<int64_t>{12, 13, 40}));
 }
 
 /// Row results must not depend on features at or behind the anchor, nor on other blocks.

@@ -9,6 +9,7 @@
 #include "octet/models/load_model.h"
 #include "octet/train/drafter_model.h"
 #include "octet/train/drafter_task.h"
+#include "octet/train/target_source.h"
 #include "support/model_runs.h"
 #include "support/random_models.h"
 
@@ -20,6 +21,7 @@ struct TrainingFixture {
   std::unique_ptr<Ops> ops;
   std::unique_ptr<TargetModel> target;
   std::vector<train::TrainingText> texts;
+  std::vector<std::unique_ptr<train::TargetSource>> sources;  // of the tasks
 
   TrainingFixture() : target_checkpoint(make_gemma(GemmaShape(), 21)), ops(test_ops(1)) {
     DFlashShape shape;
@@ -40,10 +42,20 @@ struct TrainingFixture {
     }
   }
 
+  /// Learns from the engine.
   std::unique_ptr<train::DrafterTask> task(
       train::Teacher teacher = train::Teacher::kTokens,
       train::Precision precision = train::Precision::kFull
   ) {
+    const std::vector<int> taps = read_dflash_config(*drafter_checkpoint).taps;
+    sources.push_back(std::make_unique<train::EngineSource>(*target, texts, taps));
+    return task_of(*sources.back(), teacher, precision);
+  }
+
+  /// Learns from `source`, which must outlive the task.
+  std::unique_ptr<train::DrafterTask> task_of(
+      train::TargetSource& source, train::Teacher teacher, train::Precision precision
+  ) const {
     const DFlashConfig config = read_dflash_config(*drafter_checkpoint);
     const at::Tensor table = train::decoded(target_checkpoint->at("token_embd.weight"));
     train::DrafterTaskSettings settings;
@@ -55,8 +67,7 @@ struct TrainingFixture {
         train::initial_drafter(config, 7, train::InitialScale::kByFanIn),
         train::OutputHead{
             train::decoded(*target->head_tensor()), target->final_softcap(), precision},
-        *target,
-        texts,
+        source,
         settings
     );
   }

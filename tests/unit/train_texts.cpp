@@ -5,6 +5,7 @@
 
 #include "octet/base/error.h"
 #include "octet/train/training_text.h"
+#include "support/shipped_tokenizer.h"
 #include "support/temporary_directory.h"
 
 namespace octet::test {
@@ -107,6 +108,54 @@ TEST(Texts, PackedInPiecesOfOneLength) {
   ASSERT_EQ(pieces.size(), 2U);
   EXPECT_EQ(pieces[0].tokens, (std::vector<TokenId>{1, 2, 3, 4}));
   EXPECT_EQ(pieces[1].tokens, (std::vector<TokenId>{5, 6, 7, 8}));
+}
+
+t::TrainingText with_replies(const std::string& spelled) {
+  const auto tokenizer = shipped_tokenizer();
+  std::vector<t::TrainingText> texts(1);
+  texts[0].tokens = tokenizer->encode(spelled, SpecialTokens::kParse);
+  t::learn_replies_only(texts, *tokenizer);
+  return texts[0];
+}
+
+/// The text with what is learned in brackets.
+std::string learned_text(const std::string& spelled) {
+  const t::TrainingText text = with_replies(spelled);
+  std::string shown;
+  bool inside = false;
+  for (int64_t i = 0; i < std::ssize(text.tokens); ++i) {
+    const bool learns = text.learns(i);
+    shown += learns == inside ? "" : learns ? "[" : "]";
+    inside = learns;
+    shown += shipped_tokenizer()->decode(std::span(text.tokens).subspan(static_cast<size_t>(i), 1));
+  }
+  return shown + (inside ? "]" : "");
+}
+
+TEST(Texts, RepliesAloneAreLearned) {
+  EXPECT_EQ(
+      learned_text("<|turn>user\nHello.<turn|>\n<|turn>model\nHi!<turn|>\n<|turn>user\nBye."),
+      "<|turn>user\nHello.<turn|>\n<|turn>model\n[Hi!<turn|>]\n<|turn>user\nBye."
+  );
+  // What a tool answers is given to the model; the mark that asks for it is its own.
+  EXPECT_EQ(
+      learned_text("<|turn>model\n<|tool_response>response:f{}<tool_response|>Done.<turn|>\n"),
+      "<|turn>model\n[<|tool_response>]response:f{}<tool_response|>[Done.<turn|>]\n"
+  );
+  // Texts in which nobody replies are learned whole.
+  EXPECT_TRUE(with_replies("No turns at all.").reply.empty());
+  EXPECT_TRUE(with_replies("<|turn>user\nHello.<turn|>\n<|turn>model\n").reply.empty());
+}
+
+TEST(Texts, TheFirstReplyBeginsBehindItsTurnsHead) {
+  const auto tokenizer = shipped_tokenizer();
+  const auto tokens = [&](const char* text) {
+    return tokenizer->encode(text, SpecialTokens::kParse);
+  };
+  const auto before = tokens("<|turn>user\nHello.<turn|>\n<|turn>model\n");
+  const auto all = tokens("<|turn>user\nHello.<turn|>\n<|turn>model\nHi!<turn|>\n");
+  EXPECT_EQ(t::first_reply(all, *tokenizer), std::ssize(before));
+  EXPECT_EQ(t::first_reply(tokens("Hello."), *tokenizer), 0);
 }
 
 TEST(Order, EveryEpochReadsEveryTextOnce) {

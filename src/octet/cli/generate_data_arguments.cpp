@@ -56,6 +56,14 @@ void add_features(CLI::App& app, GenerateDataArguments& data) {
   )
       ->needs(features)
       ->group(kGroupOutput);
+  app.add_flag(
+         "--teacher-states",
+         data.teacher_states,
+         "record the last layer too, of which `octet-train drafter --features` forms the "
+         "distributions that teach"
+  )
+      ->needs(features)
+      ->group(kGroupOutput);
 }
 
 }  // namespace

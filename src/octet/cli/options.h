@@ -145,6 +145,7 @@ struct GenerateDataArguments {
   FeatureType feature_type = FeatureType::kBF16;
   std::vector<int> taps;  // empty: the drafter's
   bool tap_neighbours = false;
+  bool teacher_states = false;  // of the last layer
   bool force = false;
   bool quiet = false;
 };

@@ -117,17 +117,30 @@ std::string TextStream::legend() const {
   }
 }
 
-Progress::Progress(bool enabled) : enabled_(enabled && isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(bool enabled, std::chrono::seconds line_every)
+    : enabled_(enabled),
+      overwrites_(isatty(STDERR_FILENO) == 1),
+      line_every_(line_every),
+      last_line_(std::chrono::steady_clock::now()) {}
 
 Progress::~Progress() {
   clear();
 }
 
 void Progress::show(std::string_view text) {
-  if (enabled_) {
+  if (!enabled_) {
+    return;
+  }
+  if (overwrites_) {
     fmt::print(stderr, "\r\x1b[K{}", text);
     std::fflush(stderr);
     shown_ = true;
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (line_every_.count() > 0 && now - last_line_ >= line_every_) {
+    fmt::print(stderr, "{}\n", text);
+    last_line_ = now;
   }
 }
 

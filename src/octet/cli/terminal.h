@@ -3,6 +3,7 @@
 // text alone. Invariant: without colour or marks the bytes written are exactly the text.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -46,11 +47,12 @@ class TextStream {
   bool line_open_ = false;
 };
 
-/// A line on standard error that is overwritten as work goes on. Silent when standard error is not
-/// a terminal.
+/// A line on standard error that is overwritten as work goes on. Where standard error is no
+/// terminal: silent, or, with `line_every` above zero, a line of its own at most that often, so
+/// that the log of hours of work shows how far it is.
 class Progress {
  public:
-  explicit Progress(bool enabled);
+  explicit Progress(bool enabled, std::chrono::seconds line_every = {});
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -60,6 +62,9 @@ class Progress {
 
  private:
   bool enabled_;
+  bool overwrites_;
+  std::chrono::seconds line_every_;
+  std::chrono::steady_clock::time_point last_line_;
   bool shown_ = false;
 };
 

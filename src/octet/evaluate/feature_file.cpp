@@ -5,9 +5,11 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "octet/base/check.h"
 #include "octet/base/error.h"
+#include "octet/evaluate/checkpoint_digest.h"
 #include "octet/evaluate/digest.h"
 #include "octet/formats/byte_cursor.h"
 #include "octet/tensor/types/float_formats.h"
@@ -63,7 +65,7 @@ int64_t bounded(uint64_t value, int64_t least, int64_t most, std::string_view wh
 
 void expect_checksum(ByteCursor& cursor, std::span<const std::byte> bytes, std::string_view what) {
   if (cursor.read<uint64_t>("a checksum") != checksum(bytes)) {
-    malformed(fmt::format("{} is damaged: its checksum differs; make the file again", what));
+    malformed(fmt::format("{} is damaged: its checksum differs", what));
   }
 }
 
@@ -71,6 +73,10 @@ void expect_checksum(ByteCursor& cursor, std::span<const std::byte> bytes, std::
 
 std::string_view feature_type_name(FeatureType type) {
   return type == FeatureType::kBF16 ? "bf16" : "f32";
+}
+
+bool FeatureHeader::has_tap(int layer) const {
+  return std::find(taps.begin(), taps.end(), layer) != taps.end();
 }
 
 bool FeatureHeader::operator==(const FeatureHeader& other) const {
@@ -151,9 +157,13 @@ FeatureFile FeatureFile::parse(std::span<const std::byte> bytes, const std::stri
     while (file.read_record()) {
     }
     file.check_end();
-  } catch (Error& error) {
-    error.add_context(path);
-    throw;
+  } catch (const Error& error) {
+    throw Error(
+        error.kind(),
+        fmt::format(
+            "{}: {}; record it again with `octet generate-data --features`", path, error.what()
+        )
+    );
   }
   return file;
 }
@@ -185,7 +195,7 @@ void FeatureFile::read_header() {
   ByteCursor cursor(bytes_);
   const std::span<const std::byte> magic = cursor.take(kMagic.size(), "the first bytes");
   if (std::memcmp(magic.data(), kMagic.data(), kMagic.size()) != 0) {
-    malformed("is no file of recorded features; `octet generate-data --features` writes them");
+    malformed("is no file of recorded features");
   }
   const auto version = cursor.read<uint32_t>("the version");
   if (version != kVersion) {
@@ -268,25 +278,48 @@ void FeatureFile::check_end() const {
   const std::span<const std::byte> rest = bytes_.subspan(position_);
   if (rest.size() != expected.size() ||
       std::memcmp(rest.data(), expected.data(), expected.size()) != 0) {
-    malformed("does not end as a whole file does; make it again");
+    malformed("does not end as a whole file does");
+  }
+}
+
+uint64_t FeatureFile::digest() const {
+  Digest digest;
+  const auto add_checksum = [&](uint64_t end) {
+    uint64_t sum = 0;
+    std::memcpy(&sum, bytes_.data() + end - sizeof(sum), sizeof(sum));
+    digest.add(sum);
+    digest.fold();
+  };
+  add_checksum(header_end_);
+  for (const uint64_t end : ends_) {
+    add_checksum(end);
+  }
+  return digest.value();
+}
+
+void FeatureFile::require_taps(std::span<const int> taps) const {
+  for (const int tap : taps) {
+    if (!header_.has_tap(tap)) {
+      throw Error(
+          ErrorKind::kMismatch,
+          fmt::format(
+              "{}: has no features of layer {}, which the drafter reads, but of {}; record them "
+              "with `octet generate-data --taps`",
+              path_,
+              tap,
+              fmt::join(header_.taps, ", ")
+          )
+      );
+    }
   }
 }
 
 std::vector<float> FeatureFile::features(int64_t i, std::span<const int> taps) const {
+  require_taps(taps);
   const FeatureRecord& record = records_[static_cast<size_t>(i)];
   std::vector<int64_t> columns;
   for (const int tap : taps) {
     const auto place = std::find(header_.taps.begin(), header_.taps.end(), tap);
-    if (place == header_.taps.end()) {
-      throw Error(
-          ErrorKind::kMismatch,
-          fmt::format(
-              "{}: has no features of layer {}, which the drafter reads; record them with --taps",
-              path_,
-              tap
-          )
-      );
-    }
     columns.push_back((place - header_.taps.begin()) * header_.hidden);
   }
   const int64_t rows = std::ssize(record.tokens) - 1;
@@ -312,6 +345,23 @@ std::vector<float> FeatureFile::features(int64_t i, std::span<const int> taps) c
     }
   }
   return out;
+}
+
+void require_target(const FeatureFile& file, const Checkpoint& target) {
+  const uint64_t found = checkpoint_digest(target);
+  if (found != file.header().target_digest) {
+    throw Error(
+        ErrorKind::kMismatch,
+        fmt::format(
+            "{}: was recorded with another target (digest {:016x}) than {} ({:016x}); give that "
+            "target, or record it again with this one",
+            file.path(),
+            file.header().target_digest,
+            target.path,
+            found
+        )
+    );
+  }
 }
 
 }  // namespace octet

@@ -15,6 +15,7 @@
 #include "octet/base/mapped_file.h"
 #include "octet/base/token.h"
 #include "octet/sampling/sampling_params.h"
+#include "octet/tensor/checkpoint.h"
 #include "octet/tensor/rows.h"
 
 namespace octet {
@@ -32,6 +33,7 @@ struct FeatureHeader {
   SamplingParams sampling;       // temperature, top_k, top_p and min_p; the rest is not recorded
 
   int64_t width() const { return static_cast<int64_t>(taps.size()) * hidden; }
+  bool has_tap(int layer) const;
   bool operator==(const FeatureHeader& other) const;
 };
 
@@ -69,6 +71,10 @@ class FeatureFile {
   const std::vector<FeatureRecord>& records() const { return records_; }
   /// Bytes up to the end of record i (-1: of the header).
   uint64_t end_of(int64_t i) const;
+  /// A number that tells files apart, by all that they hold: of their checksums.
+  uint64_t digest() const;
+  /// Throws Error(kMismatch) naming the first of these taps that was not recorded.
+  void require_taps(std::span<const int> taps) const;
   /// The columns of these taps, in this order, of record i: [tokens - 1, taps * hidden]. Throws
   /// Error(kMismatch) for a tap that was not recorded.
   std::vector<float> features(int64_t i, std::span<const int> taps) const;
@@ -89,5 +95,8 @@ class FeatureFile {
   std::vector<uint64_t> value_places_;  // where the values of each record begin
   std::vector<uint64_t> ends_;
 };
+
+/// Throws Error(kMismatch) naming both unless the file was recorded with this target.
+void require_target(const FeatureFile& file, const Checkpoint& target);
 
 }  // namespace octet

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
-#include "octet/engine/recorded_replay.h"
 #include "octet/models/dflash/config.h"
 #include "octet/speculation/drafters/dflash_drafter.h"
 
@@ -17,6 +16,7 @@ namespace {
 
 /// A trial counts as better from this factor on: fewer tokens than that are chance.
 constexpr double kClearly = 1.1;
+constexpr int64_t kStepsToCompare = 50;  // of a kind of replies: fewer say nothing
 constexpr const char* kWindowKey = "dflash.attention.sliding_window";
 /// Longer than any text.
 constexpr int64_t kNoWindow = int64_t{1} << 24;
@@ -124,20 +124,9 @@ class Replayer {
     rules.stride = request_.stride;
     std::vector<AcceptanceStatistics> found;
     for (int64_t i = 0; i < records_; ++i) {
-      const FeatureRecord& record = request_.file.records()[static_cast<size_t>(i)];
-      const std::vector<float> features = request_.file.features(i, variant.taps);
-      const int64_t width = std::ssize(variant.taps) * request_.file.header().hidden;
-      RecordedText text;
-      text.tokens = record.tokens;
-      text.prompt_length = record.prompt_tokens;
-      text.max_tokens = record.max_tokens;
-      text.sampling = request_.file.header().sampling;
-      text.sampling.seed = record.seed;
-      for (const TokenId token : request_.suppressed_tokens) {
-        text.sampling.logit_bias.push_back({token, kBanBias});
-      }
-      text.features = {features.data(), std::ssize(record.tokens) - 1, width, width};
-      found.push_back(replay_recorded(replayed, text, rules));
+      found.push_back(
+          replay_record(request_.file, i, replayed, variant.taps, request_.suppressed_tokens, rules)
+      );
     }
     return found;
   }
@@ -166,9 +155,8 @@ class Replayer {
   }
 
   bool recorded(const std::vector<int>& taps) const {
-    const std::vector<int>& known = request_.file.header().taps;
     return std::all_of(taps.begin(), taps.end(), [&](int tap) {
-      return std::find(known.begin(), known.end(), tap) != known.end();
+      return request_.file.header().has_tap(tap);
     });
   }
 
@@ -230,6 +218,42 @@ const FeatureTrial* FeatureReplay::clearly_better() const {
     }
   }
   return best;
+}
+
+const AcceptanceStatistics* FeatureReplay::clearly_worse_kind() const {
+  if (std::min(thinking.steps, speaking.steps) < kStepsToCompare) {
+    return nullptr;
+  }
+  const double with = thinking.mean_acceptance_length();
+  const double without = speaking.mean_acceptance_length();
+  if (std::max(with, without) <= kClearly * std::min(with, without)) {
+    return nullptr;
+  }
+  return with < without ? &thinking : &speaking;
+}
+
+AcceptanceStatistics replay_record(
+    const FeatureFile& file,
+    int64_t i,
+    const ReplayVariant& variant,
+    std::span<const int> taps,
+    std::span<const TokenId> suppressed_tokens,
+    const RecordedReplayOptions& options
+) {
+  const FeatureRecord& record = file.records()[static_cast<size_t>(i)];
+  const std::vector<float> features = file.features(i, taps);
+  const int64_t width = std::ssize(taps) * file.header().hidden;
+  RecordedText text;
+  text.tokens = record.tokens;
+  text.prompt_length = record.prompt_tokens;
+  text.max_tokens = record.max_tokens;
+  text.sampling = file.header().sampling;
+  text.sampling.seed = record.seed;
+  for (const TokenId token : suppressed_tokens) {
+    text.sampling.logit_bias.push_back({token, kBanBias});
+  }
+  text.features = {features.data(), std::ssize(record.tokens) - 1, width, width};
+  return replay_recorded(variant, text, options);
 }
 
 FeatureReplay replay_features(

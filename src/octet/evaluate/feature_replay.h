@@ -12,6 +12,7 @@
 
 #include "octet/base/function_ref.h"
 #include "octet/engine/acceptance_statistics.h"
+#include "octet/engine/recorded_replay.h"
 #include "octet/evaluate/feature_file.h"
 #include "octet/kernels/ops.h"
 #include "octet/models/load_model.h"
@@ -51,7 +52,22 @@ struct FeatureReplay {
 
   /// The trial that is clearly better than the drafter as it is; null: none.
   const FeatureTrial* clearly_better() const;
+  /// Of thinking replies and others, those whose drafts are accepted clearly less often; null:
+  /// neither, or too few steps of one kind to say.
+  const AcceptanceStatistics* clearly_worse_kind() const;
 };
+
+/// The acceptance of a drafter along record i of a file, which has features of the layers `taps`.
+/// `suppressed_tokens`: of the tokenizer, never chosen. Throws Error(kMismatch) where drafter,
+/// vocabulary and record do not belong together.
+AcceptanceStatistics replay_record(
+    const FeatureFile& file,
+    int64_t i,
+    const ReplayVariant& variant,
+    std::span<const int> taps,
+    std::span<const TokenId> suppressed_tokens,
+    const RecordedReplayOptions& options
+);
 
 /// on_trial is called before each pass over the records, with its name. Throws Error(kMismatch)
 /// where drafter, vocabulary and records do not belong together.

@@ -31,13 +31,38 @@ void add_data(CLI::App& app, LoopOptions& loop) {
   app.add_flag_callback(
          "--skip-bad-lines",
          [&loop] { loop.bad_lines = BadLines::kSkip; },
-         "report lines that are no texts and go on; without it they end the run"
+         "report lines and records that are no texts and go on; without it they end the run"
   )
       ->group(kGroupData);
   app.add_option("--length", loop.length, "tokens of a text, at most")
       ->check(CLI::Range(2, 1 << 20))
       ->type_name("N")
       ->group(kGroupData);
+}
+
+void add_features(CLI::App& app, DrafterArguments& drafter) {
+  const auto files = [&app](const char* flag, auto& value, const char* instead, const char* text) {
+    app.add_option(flag, value, text)
+        ->expected(1)
+        ->take_all()
+        ->excludes(instead)
+        ->type_name("FILE")
+        ->group(kGroupData);
+  };
+  app.get_option("--data")->required(false);
+  files(
+      "--features",
+      drafter.feature_files,
+      "--data",
+      "instead: texts as `octet generate-data --features` recorded them, with --teacher-states "
+      "unless tokens teach; no layer of the target runs; repeatable"
+  );
+  files(
+      "--validation-features",
+      drafter.validation_feature_files,
+      "--validation",
+      "instead: recorded texts to judge by; repeatable"
+  );
 }
 
 void add_learning(CLI::App& app, LoopOptions& loop) {
@@ -103,13 +128,11 @@ void add_run(CLI::App& app, LoopOptions& loop) {
       ->needs("--state");
   option("--validate-every", loop.validate_every, "steps between validations; default: an epoch")
       ->check(CLI::PositiveNumber)
-      ->type_name("N")
-      ->needs("--validation");
+      ->type_name("N");
   option("--patience", loop.patience, "validations without gain that end the run; 0: none do")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber)
-      ->type_name("N")
-      ->needs("--validation");
+      ->type_name("N");
   option("--html", loop.html_file, "write a self-contained page with the curves")
       ->type_name("FILE");
   option("-t,--threads", loop.threads, "of this process; default: all usable CPUs")
@@ -201,6 +224,7 @@ void add_drafter(CLI::App& app, DrafterArguments& drafter) {
       ->group(kGroupModel);
   add_drafter_shape(app, drafter);
   add_data(app, drafter.loop);
+  add_features(app, drafter);
   add_learning(app, drafter.loop);
   app.add_option("--anchors", drafter.task.anchors, "blocks of a text and step, at most")
       ->capture_default_str()
@@ -212,6 +236,17 @@ void add_drafter(CLI::App& app, DrafterArguments& drafter) {
   )
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
+      ->group(kGroupLearning);
+  app.add_option(
+         "--learn",
+         drafter.learn,
+         "replies (default): of texts with turns, what the model says; all: every token that is "
+         "not "
+         "given"
+  )
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Learn>{
+          {"replies", Learn::kReplies}, {"all", Learn::kAll}}))
+      ->option_text("replies|all")
       ->group(kGroupLearning);
   app.add_option(
          "--teacher",
@@ -226,7 +261,6 @@ void add_drafter(CLI::App& app, DrafterArguments& drafter) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->type_name("N")
-      ->needs("--validation")
       ->group(kGroupRun);
   add_run(app, drafter.loop);
   add_together(app, drafter.loop);
@@ -295,12 +329,37 @@ void add_samples(CLI::App& app, SamplesArguments& samples) {
       ->type_name("FILE.jsonl");
   number("--count", samples.count, "texts to write")->check(CLI::Range(1, 100'000'000));
   number("--length", samples.length, "tokens of a text")->check(CLI::Range(2, 1 << 20));
-  number("--prompt-tokens", samples.prompt_tokens, "of them given")->check(CLI::PositiveNumber);
+  number("--prompt-tokens", samples.prompt_tokens, "of them given; 0: those before the first reply")
+      ->check(CLI::NonNegativeNumber);
   number("--temperature", samples.temperature, "of the draw")->check(CLI::Range(0.0, 100.0));
   number("--seed", samples.seed, "other texts for each");
   app.add_option("-t,--threads", samples.threads, "default: all usable CPUs")
       ->check(CLI::PositiveNumber);
   app.add_flag("--force", samples.force, "replace the output");
+}
+
+/// CLI11 knows no flag that needs one of two others.
+void check_validation(const CLI::App& app, bool validates, const char* sources) {
+  for (const char* flag : {"--validate-every", "--patience", "--validation-tokens"}) {
+    const CLI::Option* option = app.get_option_no_throw(flag);
+    if (option != nullptr && option->count() > 0 && !validates) {
+      throw Error(ErrorKind::kInvalidArgument, fmt::format("{} requires {}", flag, sources));
+    }
+  }
+}
+
+void check_drafter(const CLI::App& app, const DrafterArguments& drafter) {
+  if (drafter.loop.data_files.empty() && drafter.feature_files.empty()) {
+    throw Error(
+        ErrorKind::kInvalidArgument,
+        "there is nothing to learn from; give texts (--data) or recorded ones (--features)"
+    );
+  }
+  check_validation(
+      app,
+      !drafter.loop.validation_files.empty() || !drafter.validation_feature_files.empty(),
+      "--validation or --validation-features"
+  );
 }
 
 /// What CLI11 cannot say: flags that depend on values of others.
@@ -376,9 +435,11 @@ TrainCommand parse_train_arguments(const std::vector<std::string>& arguments) {
   }
   if (target_app->parsed()) {
     check_loop(*target_app, target.loop);
+    check_validation(*target_app, !target.loop.validation_files.empty(), "--validation");
     return target;
   }
   check_loop(*drafter_app, drafter.loop);
+  check_drafter(*drafter_app, drafter);
   return drafter;
 }
 

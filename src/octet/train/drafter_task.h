@@ -1,7 +1,7 @@
-// Training a DFlash drafter (dflash.md section 13): texts of the target, its features from the
-// engine's own forward pass, random anchors, masked blocks, and a loss weighted by place in the
-// block. Not for the loop around it (trainer.h). Invariants: the target, its embedding and its head
-// are frozen; which anchors a sample gets depends on the seed and the sample's number alone.
+// Training a DFlash drafter (dflash.md section 13): texts of the target, what the target has at
+// their tokens (target_source.h), random anchors, masked blocks, and a loss weighted by place in
+// the block. Not for the loop around it (trainer.h). Invariants: the target, its embedding and its
+// head are frozen; which anchors a sample gets depends on the seed and the sample's number alone.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "octet/models/target_model.h"
 #include "octet/train/drafter_network.h"
 #include "octet/train/head_loss.h"
+#include "octet/train/target_source.h"
 #include "octet/train/trainer.h"
 #include "octet/train/training_text.h"
 
@@ -35,13 +35,13 @@ std::vector<int64_t> choose_anchors(
 
 class DrafterTask : public TrainingTask {
  public:
-  /// All references must outlive the task. `target` must have the network's taps.
+  /// `source`, which must outlive the task, gives features of the network's taps, and logits unless
+  /// the tokens teach.
   DrafterTask(
       DrafterNetwork network,
       Parameters parameters,
       OutputHead head,
-      TargetModel& target,
-      std::span<const TrainingText> texts,
+      TargetSource& source,
       DrafterTaskSettings settings
   );
 
@@ -52,16 +52,12 @@ class DrafterTask : public TrainingTask {
  private:
   struct Batch;
 
-  void add_text(Batch& batch, const TrainingText& text, std::span<const int64_t> anchors);
-  void read_target(
-      Batch& batch, const TrainingText& text, std::span<const int64_t> anchors, int64_t first_row
-  );
+  void add_text(Batch& batch, int64_t text, std::span<const int64_t> anchors);
 
   DrafterNetwork network_;
   Parameters parameters_;
   OutputHead head_;
-  TargetModel& target_;
-  std::span<const TrainingText> texts_;
+  TargetSource& source_;
   DrafterTaskSettings settings_;
   SampleOrder order_;
 };

@@ -37,11 +37,17 @@ struct LoopOptions {
   ProcessPlace place;  // processes 1: alone
 };
 
+/// Which tokens of a text with turns a drafter learns from.
+enum class Learn { kReplies, kAll };
+
 struct DrafterArguments {
   std::string target;
-  std::string initial;  // an existing drafter; "": random weights
+  std::string initial;                                // an existing drafter; "": random weights
+  std::vector<std::string> feature_files;             // recorded texts instead of data files
+  std::vector<std::string> validation_feature_files;  // likewise
   DrafterShape shape;
   InitialScale initial_scale = InitialScale::kByFanIn;
+  Learn learn = Learn::kReplies;
   DrafterTaskSettings task;
   int64_t validation_tokens = 2000;
   LoopOptions loop;
@@ -67,8 +73,8 @@ struct SamplesArguments {
   std::vector<std::string> data_files;  // whose beginnings are continued
   std::string output;
   int64_t count = 4000;
-  int64_t length = 513;  // tokens of a text
-  int64_t prompt_tokens = 48;
+  int64_t length = 513;       // tokens of a text
+  int64_t prompt_tokens = 0;  // of them given; 0: those before the first reply
   double temperature = 1.0;
   uint64_t seed = 0;
   int threads = 0;

@@ -86,15 +86,14 @@ std::string run_page(const TrainingRecord& record, const ReportTexts& texts) {
   return cli::html_page(texts.title, texts.title, body);
 }
 
-std::string skipped_lines_text(const std::vector<SkippedLine>& skipped) {
+std::string skipped_text(const std::vector<std::string>& skipped) {
   constexpr size_t kShown = 10;
   std::string text;
   for (size_t i = 0; i < std::min(skipped.size(), kShown); ++i) {
-    text +=
-        fmt::format("{}, line {}: {}; skipped\n", skipped[i].path, skipped[i].line, skipped[i].why);
+    text += skipped[i] + "; skipped\n";
   }
   if (skipped.size() > kShown) {
-    text += fmt::format("{} more lines were skipped\n", skipped.size() - kShown);
+    text += fmt::format("{} more were skipped\n", skipped.size() - kShown);
   }
   return text;
 }

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "octet/evaluate/prompt_suite.h"
 #include "octet/train/training_run.h"
 
 namespace octet::train {
@@ -27,7 +26,7 @@ struct ReportTexts {
 /// A self-contained HTML page.
 std::string run_page(const TrainingRecord& record, const ReportTexts& texts);
 
-/// Lines about bad data: every one up to a few, then how many more.
-std::string skipped_lines_text(const std::vector<SkippedLine>& skipped);
+/// About bad data, each told by place and cause: every one up to a few, then how many more.
+std::string skipped_text(const std::vector<std::string>& skipped);
 
 }  // namespace octet::train

@@ -1,31 +1,37 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "octet/base/error.h"
 #include "octet/cli/embedding_scale.h"
-#include "octet/engine/acceptance_replay.h"
 #include "octet/evaluate/checkpoint_digest.h"
 #include "octet/formats/open_checkpoint.h"
+#include "octet/models/gemma4/lent_vocabulary.h"
+#include "octet/models/gemma4/output_logits.h"
 #include "octet/models/load_model.h"
 #include "octet/text/load_tokenizer.h"
 #include "octet/train/drafter_model.h"
 #include "octet/train/drafter_task.h"
+#include "octet/train/drafter_validation.h"
 #include "octet/train/options.h"
+#include "octet/train/recorded_texts.h"
+#include "octet/train/target_source.h"
 #include "octet/train/training_session.h"
 
 namespace octet::train {
 namespace {
 
 constexpr int64_t kDefaultLength = 4096;
-constexpr int64_t kShortestPrompt = 48;  // of a validation text that names none
-constexpr int64_t kReplyTokens = 256;
 constexpr int64_t kLeastLearned = 2;  // an anchor and a token behind it
 
-/// The target as training needs it: in the engine, and its tables as tensors.
+/// The target as training needs it: in the engine, and its tables as tensors. Where no layer of it
+/// will run, none is read.
 struct FrozenTarget {
   std::shared_ptr<const Checkpoint> checkpoint;
   std::shared_ptr<const Tokenizer> tokenizer;
@@ -35,14 +41,18 @@ struct FrozenTarget {
   Tensor head;       // [vocabulary, hidden]
 };
 
-FrozenTarget open_target(const std::string& path, int threads) {
+FrozenTarget open_target(const DrafterArguments& arguments, int threads) {
   FrozenTarget target;
-  target.checkpoint = open_checkpoint(path);
+  target.checkpoint = open_checkpoint(arguments.target);
   target.tokenizer = load_tokenizer(*target.checkpoint);
   CpuOptions cpu;
   cpu.threads = threads;
   target.ops = make_cpu_ops(cpu);
-  target.model = load_target(target.checkpoint, *target.ops, {});
+  if (arguments.loop.data_files.empty() && arguments.loop.validation_files.empty()) {
+    target.model = std::make_unique<LentVocabulary>(target.checkpoint, *target.ops);
+  } else {
+    target.model = load_target(target.checkpoint, *target.ops, {});
+  }
   const LogicalTensor& table = target.checkpoint->at("token_embd.weight");
   target.embedding = decoded(table);
   target.head = target.model->head_tensor() == &table ? target.embedding
@@ -123,39 +133,95 @@ DFlashConfig config_of(const Beginning& beginning) {
   );
 }
 
-std::vector<std::vector<TokenId>> prompts_of(const TrainingTexts& texts) {
-  std::vector<std::vector<TokenId>> prompts;
-  for (const TrainingText& text : texts.texts) {
-    const int64_t half = std::max<int64_t>(1, std::ssize(text.tokens) / 2);
-    const int64_t length =
-        text.first_learned > 1 ? text.first_learned : std::min(kShortestPrompt, half);
-    prompts.emplace_back(text.tokens.begin(), text.tokens.begin() + length);
+TextRules rules_of(const LoopOptions& loop, const TargetShape& target) {
+  TextRules rules;
+  rules.vocabulary = target.vocabulary;
+  const int64_t length = loop.length > 0 ? loop.length : kDefaultLength;
+  rules.most_tokens = std::min(length, target.context_length);
+  rules.least_learned = kLeastLearned;
+  if (rules.most_tokens < length) {
+    rules.most_tokens_by = "the target's context length";
   }
-  return prompts;
+  rules.bad = loop.bad_lines;
+  return rules;
 }
 
-/// Greedy replies to the prompts, and how many tokens a step the drafter would have given.
-Validation replay(
-    const DrafterArguments& arguments,
-    FrozenTarget& target,
-    DFlashDrafter& drafter,
-    const std::vector<std::vector<TokenId>>& prompts
-) {
-  const ReplayVariant variant{"trained", &drafter};
-  ReplayRequest request;
-  request.prompts = prompts;
-  const auto stops = target.tokenizer->stop_ids();
-  request.stop_tokens.assign(stops.begin(), stops.end());
-  request.max_tokens = kReplyTokens;
-  request.enough_tokens = arguments.validation_tokens;
-  const ReplayResult result = replay_acceptance(*target.model, {&variant, 1}, request);
-  const AcceptanceStatistics& pooled = result.variants.front().pooled;
-  Validation validation;
-  validation.value = pooled.mean_acceptance_length();
-  for (int k = 0; k < pooled.rows(); ++k) {
-    validation.by_position.push_back(pooled.joint(k));
+/// What is learned and what is judged by, each as lines of text or as recorded files.
+struct DrafterTexts {
+  TrainingTexts learned;
+  RecordedTexts learned_records;
+  std::vector<std::vector<TokenId>> prompts;
+  RecordedTexts judged_records;
+
+  std::span<const TrainingText> texts() const {
+    return learned.texts.empty() ? learned_records.texts : learned.texts;
   }
-  return validation;
+  std::string description() const {
+    const std::string texts_alone = fmt::format("{:016x}", texts_digest(texts()));
+    return learned_records.files.empty()
+               ? texts_alone
+               : fmt::format("{} as recorded {:016x}", texts_alone, learned_records.digest());
+  }
+};
+
+DrafterTexts read_texts(
+    const DrafterArguments& arguments, const FrozenTarget& target, const TrainingSession& session
+) {
+  const LoopOptions& loop = arguments.loop;
+  const TextRules rules = rules_of(loop, target.model->shape());
+  const Tokenizer* tokenizer = target.tokenizer.get();
+  const Checkpoint& checkpoint = *target.checkpoint;
+  DrafterTexts texts;
+  texts.learned = session.read(loop.data_files, rules, tokenizer);
+  texts.learned_records = session.read_recorded(arguments.feature_files, checkpoint, rules);
+  if (arguments.learn == Learn::kReplies) {
+    learn_replies_only(texts.learned.texts, *tokenizer);
+    learn_replies_only(texts.learned_records.texts, *tokenizer);
+  }
+  texts.prompts = prompts_of(session.read(loop.validation_files, rules, tokenizer), *tokenizer);
+  texts.judged_records =
+      session.read_recorded(arguments.validation_feature_files, checkpoint, rules);
+  return texts;
+}
+
+/// Where features and the teacher's logits come from. `logits` keeps what forms these.
+std::unique_ptr<TargetSource> make_source(
+    const DrafterTexts& texts,
+    const FrozenTarget& target,
+    const std::vector<int>& taps,
+    Teacher teacher,
+    std::unique_ptr<OutputLogits>& logits
+) {
+  if (texts.learned_records.files.empty()) {
+    return std::make_unique<EngineSource>(*target.model, texts.learned.texts, taps);
+  }
+  if (teacher == Teacher::kDistribution) {
+    logits = std::make_unique<OutputLogits>(*target.checkpoint, *target.ops, *target.model);
+  }
+  return std::make_unique<RecordedSource>(texts.learned_records, taps, logits.get());
+}
+
+Validation validate(
+    const DrafterTexts& texts,
+    const FrozenTarget& target,
+    DFlashDrafter& drafter,
+    int64_t enough_tokens
+) {
+  const ValidationLimits limits{*target.tokenizer, enough_tokens};
+  return texts.prompts.empty()
+             ? validate_on_records(
+                   texts.judged_records, drafter, target.model->shape().vocabulary, limits
+               )
+             : validate_by_replies(*target.model, drafter, texts.prompts, limits);
+}
+
+/// What a run reads beside the files of its loop.
+std::vector<std::string> inputs_of(const DrafterArguments& arguments) {
+  std::vector<std::string> inputs = {arguments.target, arguments.initial};
+  for (const auto* files : {&arguments.feature_files, &arguments.validation_feature_files}) {
+    inputs.insert(inputs.end(), files->begin(), files->end());
+  }
+  return inputs;
 }
 
 /// Everything that the weights after a step depend on.
@@ -163,16 +229,17 @@ std::string description(
     const DrafterArguments& arguments,
     const Beginning& beginning,
     const Checkpoint& target,
-    uint64_t texts
+    const std::string& texts
 ) {
   return fmt::format(
-      "drafter of {} parameters, shape {:016x}, from {}; target {:016x}; texts {:016x}; "
-      "anchors {}, gamma {}, teacher {}, {}",
+      "drafter of {} parameters, shape {:016x}, from {}; target {:016x}; texts {}; "
+      "learn {}, anchors {}, gamma {}, teacher {}, {}",
       beginning.parameters.count(),
       shape_digest(beginning.frame),
       beginning.description,
       checkpoint_digest(target),
       texts,
+      arguments.learn == Learn::kReplies ? "replies" : "all",
       arguments.task.anchors,
       arguments.task.weight_decay,
       arguments.task.teacher == Teacher::kTokens ? "tokens" : "distribution",
@@ -184,36 +251,28 @@ std::string description(
 
 int train_drafter(const DrafterArguments& arguments) {
   const LoopOptions& loop = arguments.loop;
-  TrainingSession session(loop, {arguments.target, arguments.initial});
-  FrozenTarget target = open_target(arguments.target, session.threads());
+  TrainingSession session(loop, inputs_of(arguments));
+  const FrozenTarget target = open_target(arguments, session.threads());
   Beginning beginning = begin(arguments, target);
   const DFlashConfig config = config_of(beginning);
-
-  TextRules rules;
-  rules.vocabulary = target.model->shape().vocabulary;
-  const int64_t length = loop.length > 0 ? loop.length : kDefaultLength;
-  rules.most_tokens = std::min(length, target.model->shape().context_length);
-  rules.least_learned = kLeastLearned;
-  if (rules.most_tokens < length) {
-    rules.most_tokens_by = "the target's context length";
+  const DrafterTexts texts = read_texts(arguments, target, session);
+  std::unique_ptr<OutputLogits> logits;
+  const auto source = make_source(texts, target, config.taps, arguments.task.teacher, logits);
+  for (const FeatureFile& file : texts.judged_records.files) {
+    file.require_taps(config.taps);
   }
-  rules.bad = loop.bad_lines;
-  const TrainingTexts texts = session.read(loop.data_files, rules, target.tokenizer.get());
-  const TrainingTexts judged = session.read(loop.validation_files, rules, target.tokenizer.get());
-  const auto prompts = prompts_of(judged);
 
   DrafterTaskSettings settings = arguments.task;
   settings.seed = loop.seed;
   const std::string about =
-      description(arguments, beginning, *target.checkpoint, texts_digest(texts.texts));
+      description(arguments, beginning, *target.checkpoint, texts.description());
   const ModelFrame frame = std::move(beginning.frame);
   const double scale = config.embedding_scale.value();
   DrafterTask task(
       DrafterNetwork(config, target.embedding, scale, loop.precision),
       std::move(beginning.parameters),
       {target.head, config.final_softcap.value_or(target.model->final_softcap()), loop.precision},
-      *target.model,
-      texts.texts,
+      *source,
       settings
   );
 
@@ -221,11 +280,11 @@ int train_drafter(const DrafterArguments& arguments) {
   plan.title = fmt::format("drafter for {}", arguments.target);
   plan.description = about;
   plan.value_name = "mean acceptance length";
-  plan.texts = std::ssize(texts.texts);
-  if (!prompts.empty()) {
+  plan.texts = std::ssize(texts.texts());
+  if (!texts.prompts.empty() || !texts.judged_records.texts.empty()) {
     plan.validate = [&] {
       const auto drafter = drafter_in_engine(task.parameters(), frame, *target.ops, *target.model);
-      return replay(arguments, target, *drafter, prompts);
+      return validate(texts, target, *drafter, arguments.validation_tokens);
     };
   }
   plan.write = [&](const std::string& path) {

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -22,7 +23,8 @@
 namespace octet::train {
 namespace {
 
-constexpr int64_t kPoints = 400;  // of a curve, at most
+constexpr int64_t kPoints = 400;               // of a curve, at most
+constexpr std::chrono::minutes kLineEvery(1);  // of progress in a log
 
 int64_t points_apart(int64_t steps) {
   return std::max<int64_t>(1, (steps + kPoints - 1) / kPoints);
@@ -105,12 +107,12 @@ std::string beginning_description(const Checkpoint* initial, const std::string& 
                             : fmt::format("given weights {:016x}", checkpoint_digest(*initial));
 }
 
-TrainingSession::TrainingSession(const LoopOptions& options, const std::vector<std::string>& models)
+TrainingSession::TrainingSession(const LoopOptions& options, const std::vector<std::string>& inputs)
     : options_(options),
       threads_(options.threads > 0 ? options.threads : ThreadPool::usable_cpus()),
-      progress_(!options.quiet && options.place.rank == 0) {
+      progress_(!options.quiet && options.place.rank == 0, kLineEvery) {
   if (leads()) {
-    check_places(models);
+    check_places(inputs);
   }
   at::set_num_threads(threads_);
   if (options.place.processes > 1) {
@@ -118,8 +120,8 @@ TrainingSession::TrainingSession(const LoopOptions& options, const std::vector<s
   }
 }
 
-void TrainingSession::check_places(const std::vector<std::string>& models) const {
-  std::vector<std::string> kept = models;
+void TrainingSession::check_places(const std::vector<std::string>& inputs) const {
+  std::vector<std::string> kept = inputs;
   kept.insert(kept.end(), options_.data_files.begin(), options_.data_files.end());
   kept.insert(kept.end(), options_.validation_files.begin(), options_.validation_files.end());
   refuse_one_place_twice(
@@ -156,7 +158,21 @@ TrainingTexts TrainingSession::read(
     read_training_texts(file, rules, tokenizer, texts);
   }
   if (leads()) {
-    std::fputs(skipped_lines_text(texts.skipped).c_str(), stderr);
+    std::vector<std::string> skipped;
+    for (const SkippedLine& line : texts.skipped) {
+      skipped.push_back(fmt::format("{}, line {}: {}", line.path, line.line, line.why));
+    }
+    std::fputs(skipped_text(skipped).c_str(), stderr);
+  }
+  return texts;
+}
+
+RecordedTexts TrainingSession::read_recorded(
+    const std::vector<std::string>& files, const Checkpoint& target, const TextRules& rules
+) const {
+  RecordedTexts texts = read_recorded_texts(files, target, rules);
+  if (leads()) {
+    std::fputs(skipped_text(texts.skipped).c_str(), stderr);
   }
   return texts;
 }

@@ -12,6 +12,7 @@
 #include "octet/cli/terminal.h"
 #include "octet/train/options.h"
 #include "octet/train/process_group.h"
+#include "octet/train/recorded_texts.h"
 #include "octet/train/training_run.h"
 #include "octet/train/training_text.h"
 
@@ -29,9 +30,9 @@ std::string beginning_description(const Checkpoint* initial, const std::string& 
 
 class TrainingSession {
  public:
-  /// Checks the output, which must hold nothing that is read (`models` beside the options' own
+  /// Checks the output, which must hold nothing that is read (`inputs` beside the options' own
   /// files), sets libtorch's threads and meets the other processes.
-  TrainingSession(const LoopOptions& options, const std::vector<std::string>& models);
+  TrainingSession(const LoopOptions& options, const std::vector<std::string>& inputs);
 
   bool leads() const { return options_.place.rank == 0; }
   int threads() const { return threads_; }
@@ -39,6 +40,10 @@ class TrainingSession {
   /// Texts of --data or --validation; bad lines are told on standard error.
   TrainingTexts read(
       const std::vector<std::string>& files, const TextRules& rules, const Tokenizer* tokenizer
+  ) const;
+  /// The same of files of recorded features.
+  RecordedTexts read_recorded(
+      const std::vector<std::string>& files, const Checkpoint& target, const TextRules& rules
   ) const;
 
   struct Plan {
@@ -54,7 +59,7 @@ class TrainingSession {
 
  private:
   TrainerSettings trainer_settings(int64_t texts) const;
-  void check_places(const std::vector<std::string>& models) const;
+  void check_places(const std::vector<std::string>& inputs) const;
   TrainingRecord begin(Trainer& trainer, const RunSettings& run);
   Validation validated(const Plan& plan);
   RunHooks hooks(const Plan& plan, int64_t steps);

@@ -26,18 +26,24 @@ constexpr uint32_t kOrderPurpose = 0x0DE2;
   throw Error(ErrorKind::kMalformed, std::move(why));
 }
 
+[[noreturn]] void other_vocabulary(size_t place, const std::string& found, int64_t vocabulary) {
+  malformed(fmt::format(
+      "token {} is {}, expected an id below {}: the text is of another vocabulary",
+      place,
+      found,
+      vocabulary
+  ));
+}
+
 std::vector<TokenId> listed_tokens(const JsonArray& list, int64_t vocabulary) {
   std::vector<TokenId> tokens;
   tokens.reserve(list.size());
   for (const JsonValue& value : list) {
     const auto id = value.integer();
     if (!id || *id < 0 || *id >= vocabulary) {
-      malformed(fmt::format(
-          "token {} is {}, expected an id below {}: the text is of another vocabulary",
-          tokens.size(),
-          id ? fmt::format("{}", *id) : std::string(value.type_name()),
-          vocabulary
-      ));
+      other_vocabulary(
+          tokens.size(), id ? fmt::format("{}", *id) : std::string(value.type_name()), vocabulary
+      );
     }
     tokens.push_back(static_cast<TokenId>(*id));
   }
@@ -70,7 +76,19 @@ TrainingText parse_text(
   } else {
     malformed(kExpected);
   }
+  check_text(text, rules);
+  return text;
+}
+
+}  // namespace
+
+void check_text(TrainingText& text, const TextRules& rules) {
   const int64_t count = std::ssize(text.tokens);
+  for (size_t i = 0; i < text.tokens.size(); ++i) {
+    if (text.tokens[i] < 0 || text.tokens[i] >= rules.vocabulary) {
+      other_vocabulary(i, fmt::format("{}", text.tokens[i]), rules.vocabulary);
+    }
+  }
   if (text.first_learned < 0 || text.first_learned > count) {
     malformed(fmt::format(
         "\"prompt_tokens\" is {}, expected 0 to {}, the number of tokens", text.first_learned, count
@@ -89,10 +107,7 @@ TrainingText parse_text(
         rules.least_learned
     ));
   }
-  return text;
 }
-
-}  // namespace
 
 int64_t TrainingTexts::tokens() const {
   int64_t count = 0;
@@ -151,6 +166,66 @@ std::vector<TrainingText> packed_texts(const TrainingTexts& texts, int64_t lengt
     }
   }
   return pieces;
+}
+
+namespace {
+
+/// A control text of turns in tokens.
+class Mark {
+ public:
+  Mark(const Tokenizer& tokenizer, std::string_view text)
+      : tokens_(tokenizer.encode(text, SpecialTokens::kParse)) {}
+
+  size_t size() const { return tokens_.size(); }
+  bool stands_at(std::span<const TokenId> text, size_t at) const {
+    const auto rest = text.subspan(at);
+    return rest.size() >= size() && std::equal(tokens_.begin(), tokens_.end(), rest.begin());
+  }
+
+ private:
+  std::vector<TokenId> tokens_;
+};
+
+constexpr std::string_view kReplyBegins = "<|turn>model\n";
+
+}  // namespace
+
+int64_t first_reply(std::span<const TokenId> tokens, const Tokenizer& tokenizer) {
+  const Mark begin(tokenizer, kReplyBegins);
+  for (size_t at = 0; at < tokens.size(); ++at) {
+    if (begin.stands_at(tokens, at)) {
+      return static_cast<int64_t>(at + begin.size());
+    }
+  }
+  return 0;
+}
+
+void learn_replies_only(std::span<TrainingText> texts, const Tokenizer& tokenizer) {
+  const Mark begin(tokenizer, kReplyBegins);
+  const Mark end(tokenizer, "<turn|>");
+  const Mark response(tokenizer, "<|tool_response>");
+  const Mark response_end(tokenizer, "<tool_response|>");
+  for (TrainingText& text : texts) {
+    std::vector<bool> reply(text.tokens.size(), false);
+    bool inside = false;    // a turn of the model
+    bool answered = false;  // there, by a tool
+    bool any = false;
+    for (size_t at = 0; at < text.tokens.size(); ++at) {
+      if (!inside) {
+        inside = begin.stands_at(text.tokens, at);
+        at += inside ? begin.size() - 1 : 0;
+        continue;
+      }
+      reply[at] = !answered;
+      any = true;
+      answered = (answered || response.stands_at(text.tokens, at)) &&
+                 !response_end.stands_at(text.tokens, at);
+      inside = !end.stands_at(text.tokens, at);
+    }
+    if (any) {
+      text.reply = std::move(reply);
+    }
+  }
 }
 
 uint64_t texts_digest(std::span<const TrainingText> texts) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,12 @@ namespace octet::train {
 
 struct TrainingText {
   std::vector<TokenId> tokens;
-  int64_t first_learned = 1;  // tokens before it are given; a text's first token always is
+  int64_t first_learned = 1;     // tokens before it are given; a text's first token always is
+  std::vector<bool> reply = {};  // by position, what the model says; empty: everything
+
+  bool learns(int64_t position) const {
+    return position >= first_learned && (reply.empty() || reply[static_cast<size_t>(position)]);
+  }
 };
 
 struct TextRules {
@@ -35,6 +41,9 @@ struct TrainingTexts {
   int64_t tokens() const;
 };
 
+/// Makes first_learned 1 at least. Throws Error(kMalformed) for a text that the rules forbid.
+void check_text(TrainingText& text, const TextRules& rules);
+
 /// Reads the file, appending. `tokenizer` may be null: then lines with "text" are bad ones. Throws
 /// Error naming file, line and what was expected, also when the file holds no text at all.
 void read_training_texts(
@@ -47,6 +56,13 @@ void read_training_texts(
 /// The texts one after another, cut into pieces of `length` tokens (a rest is left out): what a
 /// target is trained on, each text with a begin token of its own. A target learns given tokens too.
 std::vector<TrainingText> packed_texts(const TrainingTexts& texts, int64_t length);
+
+/// In texts with turns, only what the model says in its own is to be learned: not the system's nor
+/// the user's words, nor what tools answer. Texts without such a turn stay as they are.
+void learn_replies_only(std::span<TrainingText> texts, const Tokenizer& tokenizer);
+
+/// Where the first turn of the model begins to speak; 0: there is none.
+int64_t first_reply(std::span<const TokenId> tokens, const Tokenizer& tokenizer);
 
 /// A number that tells lists of texts apart.
 uint64_t texts_digest(std::span<const TrainingText> texts);

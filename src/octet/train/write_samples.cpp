@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,8 @@
 
 namespace octet::train {
 namespace {
+
+constexpr int64_t kWithoutReply = 48;  // tokens given of a text in which nobody replies
 
 /// Of everything that a text depends on but its number.
 std::string settings_text(
@@ -83,13 +86,29 @@ Done done_before(const std::string& path, const std::string& settings, int64_t m
   return done;
 }
 
+/// How many tokens of a text are given: as many as asked for, else all before its first reply, but
+/// never so many that little is left to write.
+int64_t given_tokens(
+    const TrainingText& text, const SamplesArguments& arguments, const Tokenizer& tokenizer
+) {
+  if (arguments.prompt_tokens > 0) {
+    return std::min(arguments.prompt_tokens, std::ssize(text.tokens));
+  }
+  const int64_t before = first_reply(text.tokens, tokenizer);
+  const int64_t wanted = before > 0 ? before : std::min(kWithoutReply, std::ssize(text.tokens));
+  return std::min(wanted, std::max<int64_t>(1, arguments.length * 3 / 4));
+}
+
 /// The target continues the beginning of a text as it would go on by itself, ends of turns and of
 /// texts included.
 std::vector<TokenId> continued(
-    Generator& generator, const TrainingText& text, const SamplesArguments& arguments, uint64_t seed
+    Generator& generator,
+    const TrainingText& text,
+    int64_t count,
+    const SamplesArguments& arguments,
+    uint64_t seed
 ) {
   GenerateRequest request;
-  const auto count = std::min(arguments.prompt_tokens, std::ssize(text.tokens));
   request.prompt.assign(text.tokens.begin(), text.tokens.begin() + count);
   request.sampling.temperature = static_cast<float>(arguments.temperature);
   request.sampling.seed = seed;
@@ -147,13 +166,13 @@ int write_samples(const SamplesArguments& arguments) {
   const SampleOrder order(std::ssize(texts.texts), arguments.seed);
   NoDrafter drafter;
   Generator generator(*target, drafter, *tokenizer, {.context_length = arguments.length});
-  cli::Progress progress(true);
+  cli::Progress progress(true, std::chrono::minutes(1));
   for (int64_t i = done.lines; i < arguments.count; ++i) {
     progress.show(fmt::format("{} of {} texts", i + 1, arguments.count));
     const TrainingText& text = texts.texts[static_cast<size_t>(order.text(i))];
     const auto seed = arguments.seed + static_cast<uint64_t>(i);
-    const std::vector<TokenId> tokens = continued(generator, text, arguments, seed);
-    const int64_t given = std::min(arguments.prompt_tokens, std::ssize(text.tokens));
+    const int64_t given = given_tokens(text, arguments, *tokenizer);
+    const std::vector<TokenId> tokens = continued(generator, text, given, arguments, seed);
     const std::string line = text_line(tokens, given, settings);
     file.append(std::as_bytes(std::span(line)));
   }

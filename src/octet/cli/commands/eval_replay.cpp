@@ -1,17 +1,17 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "octet/base/error.h"
 #include "octet/cli/commands/commands.h"
 #include "octet/cli/draft_head.h"
 #include "octet/cli/embedding_scale.h"
 #include "octet/cli/json_writer.h"
 #include "octet/cli/pair.h"
 #include "octet/cli/terminal.h"
-#include "octet/evaluate/checkpoint_digest.h"
 #include "octet/evaluate/feature_replay.h"
 #include "octet/formats/open_checkpoint.h"
 #include "octet/models/gemma4/lent_vocabulary.h"
@@ -20,40 +20,65 @@
 namespace octet::cli {
 namespace {
 
-void refuse_other_target(const FeatureFile& file, const Checkpoint& target) {
-  const uint64_t found = checkpoint_digest(target);
-  if (found != file.header().target_digest) {
-    throw Error(
-        ErrorKind::kMismatch,
-        fmt::format(
-            "{}: was recorded with another target (digest {:016x}) than {} ({:016x})",
-            file.path(),
-            file.header().target_digest,
-            target.path,
-            found
-        )
-    );
-  }
-}
-
 std::string length_of(const AcceptanceStatistics& statistics) {
   return statistics.steps == 0 ? "none"
                                : fmt::format("{:.3f}", statistics.mean_acceptance_length());
 }
 
-std::string verdict_of(const FeatureReplay& replay) {
+/// Names the drafter's rounded weights where they were not compared with those that it was trained
+/// with: only another file can show what rounding costs.
+std::string rounding_of(const Checkpoint& drafter, bool compared) {
+  for (const LogicalTensor& tensor : drafter.tensors()) {
+    const bool whole =
+        tensor.dtype == DType::kF32 || tensor.dtype == DType::kF16 || tensor.dtype == DType::kBF16;
+    if (!compared && !whole) {
+      return fmt::format(
+          "its weights are rounded ({}): --against with the drafter as it was trained shows what "
+          "that costs",
+          dtype_facts(tensor.dtype).name
+      );
+    }
+  }
+  return "";
+}
+
+/// What may be wrong, a sentence for each thing.
+std::vector<std::string> verdict_of(const FeatureReplay& replay, const std::string& rounding) {
+  std::vector<std::string> verdict;
   const FeatureTrial* better = replay.clearly_better();
-  return better == nullptr ? "nothing that was tried is clearly better"
-                           : fmt::format(
-                                 "{} would give {:.2f} instead of {:.2f}",
-                                 better->name,
-                                 better->found.mean_acceptance_length(),
-                                 replay.all.mean_acceptance_length()
-                             );
+  verdict.push_back(
+      better == nullptr ? "nothing that was tried is clearly better"
+                        : fmt::format(
+                              "{} would give {:.2f} instead of {:.2f}",
+                              better->name,
+                              better->found.mean_acceptance_length(),
+                              replay.all.mean_acceptance_length()
+                          )
+  );
+  if (const AcceptanceStatistics* worse = replay.clearly_worse_kind()) {
+    const bool thinking = worse == &replay.thinking;
+    verdict.push_back(fmt::format(
+        "replies {} thinking reach {:.2f}, the others {:.2f}: a drafter knows the kind of text "
+        "that "
+        "it was trained on",
+        thinking ? "with" : "without",
+        worse->mean_acceptance_length(),
+        (thinking ? replay.speaking : replay.thinking).mean_acceptance_length()
+    ));
+  }
+  if (!rounding.empty()) {
+    verdict.push_back(rounding);
+  }
+  return verdict;
 }
 
 /// `head`: the stored one that drafts were read from; empty: the pair's.
-std::string table_of(const FeatureReplay& replay, const std::string& head, bool attribute) {
+std::string table_of(
+    const FeatureReplay& replay,
+    const std::string& head,
+    const std::vector<std::string>& verdict,
+    bool attribute
+) {
   std::string text = fmt::format(
       "{} replies, {} steps\n\n{:<28} {}\n{:<28} {:.3f}\n{:<28} {}\n{:<28} {}\n{:<28}",
       replay.records,
@@ -81,7 +106,7 @@ std::string table_of(const FeatureReplay& replay, const std::string& head, bool 
   for (const FeatureTrial& trial : replay.trials) {
     text += fmt::format("{:<30} {}\n", trial.name, length_of(trial.found));
   }
-  return attribute ? text + "\n" + verdict_of(replay) + "\n" : text;
+  return attribute ? fmt::format("{}\n{}\n", text, fmt::join(verdict, "\n")) : text;
 }
 
 void write_statistics(JsonWriter& json, const AcceptanceStatistics& statistics) {
@@ -96,7 +121,9 @@ void write_statistics(JsonWriter& json, const AcceptanceStatistics& statistics) 
   json.end_array().end_object();
 }
 
-std::string json_of(const FeatureReplay& replay, const std::string& head) {
+std::string json_of(
+    const FeatureReplay& replay, const std::string& head, const std::vector<std::string>& verdict
+) {
   JsonWriter json;
   json.begin_object();
   json.member("replies", replay.records);
@@ -117,7 +144,11 @@ std::string json_of(const FeatureReplay& replay, const std::string& head) {
     json.end_object();
   }
   json.end_array();
-  json.member("verdict", verdict_of(replay));
+  json.key("verdict").begin_array();
+  for (const std::string& sentence : verdict) {
+    json.value(sentence);
+  }
+  json.end_array();
   json.end_object();
   return json.text();
 }
@@ -127,7 +158,7 @@ std::string json_of(const FeatureReplay& replay, const std::string& head) {
 int eval_replay(const EvalReplayArguments& arguments) {
   const FeatureFile file = FeatureFile::open(arguments.features);
   const auto target = open_checkpoint(arguments.target);
-  refuse_other_target(file, *target);
+  require_target(file, *target);
   const auto ops = make_cpu_ops(
       {.threads = arguments.threads, .isa = arguments.isa, .activation = arguments.activation}
   );
@@ -164,9 +195,12 @@ int eval_replay(const EvalReplayArguments& arguments) {
   progress.clear();
   const std::string head =
       request.draft_head != nullptr ? describe_draft_head(*request.draft_head) : "";
+  const std::vector<std::string> verdict =
+      verdict_of(replay, rounding_of(*request.drafter, request.other != nullptr));
   fmt::print(
       "{}",
-      arguments.json ? json_of(replay, head) + "\n" : table_of(replay, head, arguments.attribute)
+      arguments.json ? json_of(replay, head, verdict) + "\n"
+                     : table_of(replay, head, verdict, arguments.attribute)
   );
   return replay.all.mean_acceptance_length() < arguments.min_acceptance.value_or(0.0) ? 1 : 0;
 }

@@ -21,7 +21,8 @@
 namespace octet::cli {
 namespace {
 
-/// The layers to record: as asked for or the drafter's, and where wanted those beside them.
+/// The layers to record: as asked for or the drafter's, and where wanted those beside them and the
+/// last one.
 std::vector<int> taps_of(const GenerateDataArguments& arguments, const Pair& pair) {
   std::vector<int> taps = arguments.taps;
   if (taps.empty()) {
@@ -49,6 +50,9 @@ std::vector<int> taps_of(const GenerateDataArguments& arguments, const Pair& pai
         taps.push_back(beside);
       }
     }
+  }
+  if (arguments.teacher_states && known.insert(layers - 1).second) {
+    taps.push_back(layers - 1);
   }
   return taps;
 }

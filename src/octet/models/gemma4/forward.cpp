@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "octet/base/check.h"
+#include "octet/models/gemma4/output_logits.h"
 
 namespace octet {
 namespace {
@@ -422,8 +423,7 @@ void Gemma4Model::record_taps(
 void Gemma4Model::logits(const RowPlan& plan, Batch batch, Rows out) {
   const Rows hidden = normed_.resize(out.rows, config_.hidden);  // [n, D]
   copy_rows(residual_.rows(), plan.logits_from, hidden);
-  ops_.rms_norm(hidden, config_.hidden, weights_.output_norm.data(), config_.norm_epsilon, hidden);
-  head(hidden, out);
+  norm_and_head(ops_, {weights_.output_norm, config_.norm_epsilon}, *this, hidden, out);
   int64_t first = 0;
   for (const SequenceRows& sequence : batch) {
     if (config_.softcap > 0.0F && !sequence.raw_logits && sequence.logits_rows > 0) {

@@ -1,6 +1,6 @@
 // A target without its layers: the embedding and the head that it lends to its drafter, so that
-// drafts can be made and judged on recorded features. Reads two tensors of the file (one, where the
-// head is tied) and runs no forward. Invariant: embed() and head() give what the whole target
+// drafts can be learned and judged on recorded features. Reads two tensors of the file (one, where
+// the head is tied) and runs no forward. Invariant: embed() and head() give what the whole target
 // gives, to the bit.
 #pragma once
 
