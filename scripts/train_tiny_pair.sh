@@ -12,12 +12,12 @@ mkdir -p "$folder"
 # What the pair is judged with is not in what it learns from: the dialogues that validation sees, and those of the tests.
 [ -f "$folder/judged.jsonl" ] || $train corpus -o "$folder/judged.jsonl" --dialogues 300 --seed 1
 [ -f "$folder/dialogues.jsonl" ] || $train corpus -o "$folder/dialogues.jsonl" --dialogues "${DIALOGUES:-40000}" \
-  --withhold "$folder/judged.jsonl" --withhold tests/golden/held_out_dialogues.json --withhold tests/golden/held_out_sums.jsonl
+  --withhold "$folder/judged.jsonl" --withhold tests/golden/held_out_dialogues.json --withhold tests/golden/held_out_sums.json
 
 resume() { [ -f "$1" ] && echo --resume || true; }
 
 if [ ! -d "$folder/target" ]; then
-  $train target --like $like --data "$folder/dialogues.jsonl" --validation "$folder/judged.jsonl" --epochs "${TARGET_EPOCHS:-2}" \
+  $train target --like $like --data "$folder/dialogues.jsonl" --validation "$folder/judged.jsonl" --epochs "${TARGET_EPOCHS:-1.5}" \
     -o "$folder/target" --state "$folder/target.state" $(resume "$folder/target.state") --html "$folder/target.html"
 fi
 [ -f "$folder/samples.jsonl" ] ||

@@ -1,4 +1,4 @@
-// The trained pair against an independent engine: greedy continuations token by token, and drafts
+// Trained pairs against an independent engine: greedy continuations token by token, and drafts
 // that are really accepted. The peer rounds activations to bf16 and keys and values to f16, so that
 // near-ties may differ.
 #include <gtest/gtest.h>
@@ -41,22 +41,23 @@ int64_t best_token(const std::vector<float>& row) {
   return std::max_element(row.begin(), row.end()) - row.begin();
 }
 
-/// A form of the pair: the peer continued the BF16 files, and eight bits change no more than it
+/// A pair and what the peer wrote with its target in BF16: eight bits change no more than the peer
 /// does.
 struct PairForm {
   const char* name;
   std::string target;
   std::string drafter;
+  std::string continuations;
 };
 
 const std::string kShipped = OCTET_SOURCE_DIR "/models/bolt-tiny/";
+// Another pair of the same shape, which others trained.
 const std::string kBeside = shared_path("models/bolt-tiny/");
 
 class BoltTiny : public testing::TestWithParam<PairForm> {
  protected:
   void SetUp() override {
-    continuations_ =
-        read_continuations(OCTET_SOURCE_DIR "/tests/golden/engine/continuations.jsonl");
+    continuations_ = read_continuations(GetParam().continuations);
     ASSERT_EQ(continuations_.size(), 60U);
     ops_ = test_ops(2);
     target_ = load_target(open_checkpoint(GetParam().target), *ops_, {});
@@ -73,8 +74,18 @@ INSTANTIATE_TEST_SUITE_P(
     Golden,
     BoltTiny,
     testing::ValuesIn(present<PairForm>(
-        {{"Q8_0", kShipped + "bolt-tiny-q8_0.gguf", kShipped + "bolt-tiny-dflash-q8_0.gguf"},
-         {"BF16", kBeside + "bolt-tiny-bf16.gguf", kBeside + "bolt-tiny-dflash-bf16.gguf"}},
+        {{"Shipped",
+          kShipped + "bolt-tiny-q8_0.gguf",
+          kShipped + "bolt-tiny-dflash-q8_0.gguf",
+          OCTET_SOURCE_DIR "/tests/golden/engine/continuations.jsonl"},
+         {"ReceivedQ8_0",
+          kBeside + "bolt-tiny-q8_0.gguf",
+          kBeside + "bolt-tiny-dflash-q8_0.gguf",
+          shared_path("golden/bolt-tiny/continuations.jsonl")},
+         {"ReceivedBF16",
+          kBeside + "bolt-tiny-bf16.gguf",
+          kBeside + "bolt-tiny-dflash-bf16.gguf",
+          shared_path("golden/bolt-tiny/continuations.jsonl")}},
         [](const PairForm& form) { return form.target; }
     )),
     [](const testing::TestParamInfo<PairForm>& param) { return param.param.name; }

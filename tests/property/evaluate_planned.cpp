@@ -18,12 +18,12 @@ namespace {
 std::vector<SuitePrompt> some_prompts() {
   std::vector<SuitePrompt> prompts;
   for (const char* text :
-       {"What is the capital of Finland?",
-        "Turn on the light in the kitchen.",
-        "I want to hear a story with a mouse.",
-        "What is 12 plus 30?",
-        "Explain attention in two sentences.",
-        "I am looking for a birthday present."}) {
+       {"I want to hear a story with a mouse.",
+        "Tell me a story about a fox.",
+        "Write a short story about a dragon.",
+        "Tell me a story about a young queen.",
+        "I want to hear a story with a miller.",
+        "Write a short story about a rabbit."}) {
     prompts.emplace_back().turns = {text};
   }
   return prompts;
@@ -36,7 +36,8 @@ Evaluation evaluated(const std::vector<int>& drafts, const std::vector<SuiteProm
   request.prompts = prompts;
   request.thinking = false;
   request.max_tokens = 96;
-  request.ignore_end = true;  // ends of replies cut blocks, which the plan does not count on
+  // Stories are longer: ends of replies cut blocks, which the plan does not count on.
+  request.ignore_end = true;
   request.arms = {{"plain", 0, false}};
   for (const int count : drafts) {
     request.arms.push_back({fmt::format("{} drafts", count), count, false});

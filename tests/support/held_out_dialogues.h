@@ -11,13 +11,23 @@
 
 namespace octet::test {
 
-inline std::vector<std::string> held_out_dialogues() {
-  const JsonValue json = read_json(OCTET_SOURCE_DIR "/tests/golden/held_out_dialogues.json");
-  std::vector<std::string> dialogues;
-  for (const JsonValue& dialogue : *json.array()) {
-    dialogues.push_back(*dialogue.string());
+inline std::vector<std::string> texts_of(const std::string& path) {
+  const JsonValue json = read_json(path);
+  std::vector<std::string> texts;
+  for (const JsonValue& text : *json.array()) {
+    texts.push_back(*text.string());
   }
-  return dialogues;
+  return texts;
+}
+
+inline std::vector<std::string> held_out_dialogues() {
+  return texts_of(OCTET_SOURCE_DIR "/tests/golden/held_out_dialogues.json");
+}
+
+/// Dialogues of the same form that end with a sum: its additions and subtractions were not trained
+/// on in any words, its products up to ten times ten not in these dialogues.
+inline std::vector<std::string> held_out_sums() {
+  return texts_of(OCTET_SOURCE_DIR "/tests/golden/held_out_sums.json");
 }
 
 }  // namespace octet::test
