@@ -376,7 +376,7 @@ const checks = {
       text += chunk.choices[0]?.text ?? "";
     }
     assert.equal(text, whole.choices[0].text);
-    const two = await client.completions.create({ ...request, prompt: ["In the beginning", "And then"] });
+    const two = await client.completions.create({ ...request, prompt: [request.prompt, "And then"] });
     assert.equal(two.choices.length, 2);
     assert.equal(two.choices[0].text, text);
   },
