@@ -29,6 +29,25 @@ namespace {
 
 using testing::HasSubstr;
 
+/// Columns of record i by tap, in the order asked for.
+void expect_columns(const FeatureFile& file, const FeatureSample& sample, size_t i) {
+  const std::vector<int> taps = {sample.header.taps[1], sample.header.taps[0]};
+  const std::vector<float> values = file.features(static_cast<int64_t>(i), taps);
+  const int64_t hidden = sample.header.hidden;
+  const int64_t rows = std::ssize(sample.records[i].tokens) - 1;
+  ASSERT_EQ(std::ssize(values), rows * 2 * hidden);
+  const float tolerance = sample.header.type == FeatureType::kF32 ? 0.0F : 1.0F / 256.0F;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < 2 * hidden; ++c) {
+      const int64_t column = c < hidden ? hidden + c : c - hidden;
+      const auto place = static_cast<size_t>(r * sample.header.width() + column);
+      const float expected = sample.values[i][place];
+      const float value = values[static_cast<size_t>(r * 2 * hidden + c)];
+      ASSERT_NEAR(value, expected, tolerance * std::fabs(expected));
+    }
+  }
+}
+
 TEST(FeatureFile, ReadsWhatWasWritten) {
   for (const FeatureType type : {FeatureType::kBF16, FeatureType::kF32}) {
     const FeatureSample sample = feature_sample(type);
@@ -47,24 +66,7 @@ TEST(FeatureFile, ReadsWhatWasWritten) {
       EXPECT_EQ(found.max_tokens, written.max_tokens);
       EXPECT_EQ(found.prompt_tokens, written.prompt_tokens);
       EXPECT_EQ(found.tokens, written.tokens);
-      // Columns by tap, in the order asked for.
-      const std::vector<int> taps = {sample.header.taps[1], sample.header.taps[0]};
-      const std::vector<float> values = file.features(static_cast<int64_t>(i), taps);
-      const int64_t hidden = sample.header.hidden;
-      ASSERT_EQ(values.size(), (written.tokens.size() - 1) * 2 * static_cast<size_t>(hidden));
-      for (int64_t r = 0; r < std::ssize(written.tokens) - 1; ++r) {
-        for (int64_t c = 0; c < 2 * hidden; ++c) {
-          const int64_t column = c < hidden ? hidden + c : c - hidden;
-          const float expected =
-              sample.values[i][static_cast<size_t>(r * sample.header.width() + column)];
-          const float value = values[static_cast<size_t>(r * 2 * hidden + c)];
-          if (type == FeatureType::kF32) {
-            ASSERT_EQ(value, expected);
-          } else {
-            ASSERT_NEAR(value, expected, std::fabs(expected) / 256.0F);
-          }
-        }
-      }
+      expect_columns(file, sample, i);
     }
     try {
       file.features(0, std::vector<int>{99});

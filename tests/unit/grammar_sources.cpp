@@ -192,7 +192,8 @@ TEST(Grammar, RefusesByName) {
   );
   std::string deep = "{}";
   for (int i = 0; i < 100; ++i) {
-    deep = R"({"type":"array","items":)" + deep + "}";
+    deep.insert(0, R"({"type":"array","items":)");
+    deep += "}";
   }
   EXPECT_NE(refused(deep.c_str()).find("nested more than 64 levels"), std::string::npos);
   EXPECT_NE(

@@ -20,6 +20,15 @@ constexpr int64_t kMostKeptPlaces = int64_t{1} << 22U;  // of all states, 16 byt
 constexpr size_t kMaxMaskBytes = size_t{32} << 20U;
 constexpr size_t kMinClassSize = 16;  // characters from which a class is worth its table
 
+void refuse_more_ways(size_t ways, size_t most) {
+  if (ways > most) {
+    throw Error(
+        ErrorKind::kResourceExhausted,
+        fmt::format("the grammar is ambiguous in more than {} ways", most)
+    );
+  }
+}
+
 void set_bit(std::vector<uint64_t>& words, TokenId token) {
   words[static_cast<size_t>(token) / 64] |= uint64_t{1} << (static_cast<size_t>(token) % 64);
 }
@@ -113,20 +122,10 @@ StateId GrammarStates::state_of(std::vector<Place> work) {
     if (!seen.insert(place).second) {
       continue;
     }
-    if (seen.size() > kMaxPlaces) {
-      throw Error(
-          ErrorKind::kResourceExhausted,
-          fmt::format("the grammar is ambiguous in more than {} ways", kMaxPlaces)
-      );
-    }
+    refuse_more_ways(seen.size(), kMaxPlaces);
     const Reach& reached = reach(place.node);
     // Places may each reach nearly all readers, and these are counted before they are told apart.
-    if (places.size() + reached.readers.size() > kMostReaders) {
-      throw Error(
-          ErrorKind::kResourceExhausted,
-          fmt::format("the grammar is ambiguous in more than {} ways", kMostReaders)
-      );
-    }
+    refuse_more_ways(places.size() + reached.readers.size(), kMostReaders);
     for (const NodeId reader : reached.readers) {
       places.push_back({.node = reader, .stack = place.stack});
     }
@@ -149,6 +148,11 @@ StateId GrammarStates::state_of(std::vector<Place> work) {
   }
   std::sort(places.begin(), places.end());
   places.erase(std::unique(places.begin(), places.end()), places.end());
+  return state_at(std::move(places), may_end);
+}
+
+/// The state of these places; a new one where there is none yet.
+StateId GrammarStates::state_at(std::vector<Place> places, bool may_end) {
   std::vector<StateId>& same = state_ids_[places];
   for (const StateId id : same) {
     if (states_[static_cast<size_t>(id)].may_end == may_end) {

@@ -57,7 +57,7 @@ class GrammarStates {
     NodeId node = 0;
     StackId stack = 0;
     bool operator==(const Place&) const = default;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   struct Frame {
     NodeId back = 0;
@@ -80,14 +80,15 @@ class GrammarStates {
     bool end = false;
   };
 
-  const Reach& reach(NodeId node);
+  const Reach& reach(NodeId start);
   StackId push(NodeId back, StackId below, int height);
   StateId state_of(std::vector<Place> work);
-  StateId step(StateId state, int byte_class);
+  StateId state_at(std::vector<Place> places, bool may_end);
+  StateId step(StateId id, int byte_class);
   StateId step_byte(StateId state, uint8_t byte) {
     return step(state, automaton_->byte_class(byte));
   }
-  StateId step_token(StateId state, TokenId token);
+  StateId step_token(StateId id, TokenId token);
   bool all_lead_to(StateId from, std::span<const std::pair<uint8_t, uint8_t>> bytes, StateId to);
   CharacterClass loop_class(StateId state);
   std::vector<uint64_t> compute_mask(StateId state);

@@ -43,22 +43,23 @@ TokenId token_of(const Json& value, const std::string& field, int64_t vocabulary
   return static_cast<TokenId>(value.get<int64_t>());
 }
 
+TokenBias read_bias(int64_t id, const Json& bias, int64_t vocabulary) {
+  const bool ban = bias.is_boolean() && !bias.get<bool>();
+  if (id < 0 || id >= vocabulary || (!bias.is_number() && !ban)) {
+    throw ApiError(
+        "logit_bias",
+        fmt::format(
+            "logit_bias expects numbers in [-100, 100] or false for token ids in [0, {})",
+            vocabulary
+        )
+    );
+  }
+  return {static_cast<TokenId>(id), ban ? kBanBias : bias.get<float>()};
+}
+
 /// {"42": -1.5} or [[42, -1.5], [7, false]].
 std::vector<TokenBias> read_biases(const Json& value, int64_t vocabulary) {
   std::vector<TokenBias> biases;
-  const auto add = [&](int64_t id, const Json& bias) {
-    const bool ban = bias.is_boolean() && !bias.get<bool>();
-    if (id < 0 || id >= vocabulary || (!bias.is_number() && !ban)) {
-      throw ApiError(
-          "logit_bias",
-          fmt::format(
-              "logit_bias expects numbers in [-100, 100] or false for token ids in [0, {})",
-              vocabulary
-          )
-      );
-    }
-    biases.push_back({static_cast<TokenId>(id), ban ? kBanBias : bias.get<float>()});
-  };
   if (value.size() > static_cast<size_t>(kMaxLogitBiases)) {
     throw ApiError(
         "logit_bias", fmt::format("logit_bias has more than {} entries", kMaxLogitBiases)
@@ -68,12 +69,14 @@ std::vector<TokenBias> read_biases(const Json& value, int64_t vocabulary) {
     for (const auto& [key, bias] : value.items()) {
       int64_t id = -1;
       const auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
-      add(parsed.ptr == key.data() + key.size() ? id : -1, bias);
+      const bool whole = parsed.ptr == key.data() + key.size();
+      biases.push_back(read_bias(whole ? id : -1, bias, vocabulary));
     }
   } else {
     for (const Json& entry : value) {
       const bool pair = entry.is_array() && entry.size() == 2 && entry[0].is_number_integer();
-      add(pair ? entry[0].get<int64_t>() : -1, pair ? entry[1] : Json());
+      const int64_t id = pair ? entry[0].get<int64_t>() : -1;
+      biases.push_back(read_bias(id, pair ? entry[1] : Json(), vocabulary));
     }
   }
   return biases;
@@ -313,9 +316,10 @@ void refuse_foreign(
     const Json* value = fields.find(name);
     const std::string_view field = name;
     const bool off = field == "tool_choice" || field == "reasoning_effort";
-    const bool says_nothing = value == nullptr || *value == false || *value == "" ||
-                              (!value->is_primitive() && value->empty()) ||
-                              (off && *value == "none");
+    const bool says_nothing =
+        value == nullptr || *value == false ||
+        (value->is_string() && value->get_ref<const std::string&>().empty()) ||
+        (!value->is_primitive() && value->empty()) || (off && *value == "none");
     if (!says_nothing) {
       throw ApiError(name, fmt::format("{} is not supported {}", name, place))
           .with_code("unsupported_field");

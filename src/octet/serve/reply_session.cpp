@@ -140,7 +140,7 @@ class ReplySession::Choice {
       case ReplyDeltaKind::kThinkingEnd:
         break;
       case ReplyDeltaKind::kSpeech:
-        hear(std::move(delta.text));
+        hear(delta.text);
         if (speech_.match() >= 0) {
           cut_ = true;  // it may be one in the text of a call that is shown as speech alone
           stream->cancel();
@@ -179,7 +179,7 @@ class ReplySession::Choice {
   }
 
   /// Stop strings count from the first character that begins behind min_tokens.
-  void hear(std::string piece) {
+  void hear(const std::string& piece) {
     const size_t first =
         std::exchange(begun_, false) ? static_cast<size_t>(decode_utf8(piece, 0).length) : 0;
     const size_t passed = watched_ ? first : piece.size();
@@ -412,14 +412,7 @@ void ReplySession::take(Choice& choice, int64_t index, ReplyStreamEvent event) {
       send(writer_->started(*started));
     }
   } else if (auto* tokens = std::get_if<ReplyTokens>(&event)) {
-    std::vector<EmittedToken> scored;
-    for (EmittedToken& token : tokens->tokens) {
-      if (choice.push(token) && token.scores) {
-        scored.push_back(std::move(token));
-      }
-    }
-    send_step(choice, index, scored, request_.include_steps ? tokens : nullptr);
-    std::ranges::move(scored, std::back_inserter(choice.text.scored));
+    take_tokens(choice, index, *tokens);
   } else if (auto* finished = std::get_if<ReplyFinished>(&event)) {
     choice.finish(*finished);
     if (!barge_ins_.empty() && finished->result.finish == FinishReason::kCancelled) {
@@ -438,6 +431,17 @@ void ReplySession::take(Choice& choice, int64_t index, ReplyStreamEvent event) {
       fail(ApiError(memory ? 503 : 500, "server_error", error.what()));
     }
   }
+}
+
+void ReplySession::take_tokens(Choice& choice, int64_t index, ReplyTokens& tokens) {
+  std::vector<EmittedToken> scored;
+  for (EmittedToken& token : tokens.tokens) {
+    if (choice.push(token) && token.scores) {
+      scored.push_back(std::move(token));
+    }
+  }
+  send_step(choice, index, scored, request_.include_steps ? &tokens : nullptr);
+  std::ranges::move(scored, std::back_inserter(choice.text.scored));
 }
 
 void ReplySession::send_step(

@@ -57,6 +57,7 @@ class ReplySession : public std::enable_shared_from_this<ReplySession> {
   void drain();
   void take_events();
   void take(Choice& choice, int64_t index, ReplyStreamEvent event);
+  void take_tokens(Choice& choice, int64_t index, ReplyTokens& tokens);
   /// Whatever the choice has to say; `told`: the step, if its facts are to be told.
   void send_step(
       Choice& choice, int64_t index, std::span<const EmittedToken> scored, const ReplyTokens* told

@@ -252,9 +252,9 @@ void refuse_what_is_not_here(ChatTranslation& chat) {
 
 /// What the response repeats of its request.
 Json echo_of(const Json& body) {
-  const auto given = [&](const char* name, Json otherwise) {
+  const auto given = [&](const char* name, const Json& otherwise) {
     const auto place = body.find(name);
-    return place == body.end() || place->is_null() ? std::move(otherwise) : *place;
+    return place == body.end() || place->is_null() ? otherwise : *place;
   };
   Json echo = {
       {"background", false},

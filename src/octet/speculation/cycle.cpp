@@ -183,6 +183,11 @@ void Cycle::propose(std::span<Plan> plans) {
   for (const DraftTask& task : tasks) {
     OCTET_CHECK(std::ssize(task.out->tokens) <= task.count);
   }
+  cut_proposals(plans);
+}
+
+/// What of the proposals is verified.
+void Cycle::cut_proposals(std::span<Plan> plans) {
   for (Plan& plan : plans) {
     cut_after_end(plan.proposal, plan.sequence.stop_tokens);
     plan.forced = std::min(plan.forced, static_cast<int>(std::ssize(plan.proposal.tokens)));

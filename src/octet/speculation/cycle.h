@@ -66,7 +66,8 @@ class Cycle {
 
  private:
   struct Plan;
-  void propose(std::span<Plan> plans);   // drafts, where a sequence is ready for them
+  void propose(std::span<Plan> plans);  // drafts, where a sequence is ready for them
+  static void cut_proposals(std::span<Plan> plans);
   void assemble(std::span<Plan> plans);  // rows for the target
   void forward(std::span<Plan> plans);
   void judge(std::span<Plan> plans);  // verify, then license
