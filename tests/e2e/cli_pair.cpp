@@ -128,7 +128,7 @@ TEST(Run, JsonIsCompleteAndConsistent) {
   // What is not counted: the program's own pages, pages of files, slack of the allocator.
   const int64_t peak = memory.find_integer("peak_resident_bytes").value();
   EXPECT_GT(peak, parts * 9 / 10);
-  if (!kUnderAddressSanitizer) {
+  if (!kKeepsShadowMemory) {
     EXPECT_LT(peak, parts + 40'000'000);
   }
 }
@@ -316,7 +316,7 @@ TEST(Verify, FindsTheFirstDifference) {
 
 TEST(Verify, ProvesPublicPrompts) {
   const std::string prompts = OCTET_SOURCE_DIR "/tests/golden/mt_bench.jsonl";
-  const int64_t limit = kUnderAddressSanitizer ? 2 : 50;
+  const int64_t limit = kKeepsShadowMemory ? 2 : 50;
   const JsonValue json = json_of(run_with_pair(
       "verify", {"--prompts", prompts, "--limit", std::to_string(limit), "-n", "24", "--json"}
   ));

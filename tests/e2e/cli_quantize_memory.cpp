@@ -159,7 +159,7 @@ TEST(Quantize, HoldsAFewPiecesOfTheSourceAtATime) {
     const Held held = run_watched(command);
     EXPECT_EQ(held.exit_code, 0);
     EXPECT_GT(held.peak_bytes, int64_t{4} << 20) << "that is no running octet";
-    if (!kUnderAddressSanitizer) {  // which keeps memory of its own
+    if (!kKeepsShadowMemory) {  // which keeps memory of its own
       EXPECT_LT(held.peak_bytes, kBoundBytes);
     }
     RecordProperty(

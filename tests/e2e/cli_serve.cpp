@@ -184,7 +184,7 @@ TEST(Serve, WithstandsARoughCrowd) {
   ASSERT_FALSE(address.empty());
   // What is resident is judged where freed memory is not kept aside.
   const ClientReport report = run_client(
-      "serve_load.mjs", address, kUnderAddressSanitizer ? "" : std::to_string(server.process())
+      "serve_load.mjs", address, kKeepsShadowMemory ? "" : std::to_string(server.process())
   );
   EXPECT_EQ(report.exit_code, 0) << report.text;
   EXPECT_EQ(server.stop(SIGTERM), 0) << server.log();
@@ -279,7 +279,7 @@ TEST(Serve, StaysBelowItsMemoryLimit) {
   const auto limit = static_cast<int64_t>((std::stod(match[1]) + 1.0) * unit);
   flags.push_back(std::to_string(limit));
   // AddressSanitizer's own memory would count as the server's.
-  const char* judge = kUnderAddressSanitizer ? "" : "resident";
+  const char* judge = kKeepsShadowMemory ? "" : "resident";
   check_state("memory", flags, fmt::format("{} {}", limit, judge));
 }
 

@@ -89,7 +89,7 @@ class PeakSampler {
 };
 
 TEST(WeightResidency, PackingNeverHoldsTwoCopiesAndRowsCanBeGatheredAfterwards) {
-  if (kUnderAddressSanitizer) {
+  if (kKeepsShadowMemory) {
     GTEST_SKIP() << "AddressSanitizer's own memory counts as resident";
   }
   const TemporaryDirectory directory;

@@ -16,7 +16,7 @@
 namespace octet {
 namespace {
 
-constexpr double kSlack = test::kUnderAddressSanitizer ? 100.0 : 10.0;
+constexpr double kSlack = test::kKeepsShadowMemory ? 100.0 : 10.0;
 constexpr double kMostLoadSeconds = 0.6 * kSlack;
 constexpr double kLeastMegabytesPerSecond = 5.0 / kSlack;
 

@@ -3,11 +3,12 @@
 
 namespace octet::test {
 
-/// AddressSanitizer keeps shadow memory and freed blocks, and makes mlock do nothing.
-#ifdef __SANITIZE_ADDRESS__
-inline constexpr bool kUnderAddressSanitizer = true;
+/// AddressSanitizer and ThreadSanitizer keep memory of their own, the first also freed blocks, and
+/// make mlock do nothing.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kKeepsShadowMemory = true;
 #else
-inline constexpr bool kUnderAddressSanitizer = false;
+inline constexpr bool kKeepsShadowMemory = false;
 #endif
 
 }  // namespace octet::test

@@ -77,7 +77,7 @@ TEST(ProcessMemory, FiguresFollowWhatIsTouched) {
 }
 
 TEST(ProcessMemory, LockingLocksOrSaysHowToAllowIt) {
-  if (test::kUnderAddressSanitizer) {
+  if (test::kKeepsShadowMemory) {
     GTEST_SKIP() << "AddressSanitizer makes mlock do nothing";
   }
   ASSERT_EQ(locked_bytes(), 0);
