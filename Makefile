@@ -14,10 +14,10 @@ build: ## Release, with the test binaries
 	cmake --preset release -DOCTET_BUILD_TESTS=ON
 	cmake --build --preset release -j $(JOBS)
 
-train: ## octet-train, which needs libtorch
+train: ## octet-train, which needs libtorch, and octet beside it
 	scripts/install_packages.sh build train
 	cmake --preset release -DOCTET_BUILD_TRAIN=ON
-	cmake --build --preset release --target octet-train -j $(JOBS)
+	cmake --build --preset release --target octet-train --target octet -j $(JOBS)
 
 webui: ## the page of `octet serve` (needs npm); the next build puts it into octet
 	cd webui && npm ci --no-audit --no-fund --loglevel=error && npm run build --silent

@@ -67,6 +67,20 @@ struct ThreadPool::State {
     door.fetch_or(kClosed, std::memory_order_relaxed);
   }
 
+  /// The body on the caller and on whoever comes before `end` ends the region.
+  void region(FunctionRef<void(int thread)> shared_body, void (State::*end)()) {
+    if (workers.empty()) {
+      shared_body(0);
+      return;
+    }
+    OCTET_CHECK(!running);  // regions do not nest
+    running = true;
+    open_region(&shared_body);
+    shared_body(0);
+    (this->*end)();
+    running = false;
+  }
+
   void stop() {
     open_region(nullptr);
     for (std::thread& worker : workers) {
@@ -146,29 +160,11 @@ bool ThreadPool::spins() const {
 }
 
 void ThreadPool::run(FunctionRef<void(int thread)> body) {
-  if (state_->workers.empty()) {
-    body(0);
-    return;
-  }
-  OCTET_CHECK(!state_->running);  // regions do not nest
-  state_->running = true;
-  state_->open_region(&body);
-  body(0);
-  state_->finish_region();
-  state_->running = false;
+  state_->region(body, &State::finish_region);
 }
 
 void ThreadPool::run_available(FunctionRef<void(int thread)> body) {
-  if (state_->workers.empty()) {
-    body(0);
-    return;
-  }
-  OCTET_CHECK(!state_->running);  // regions do not nest
-  state_->running = true;
-  state_->open_region(&body);
-  body(0);
-  state_->close_region();
-  state_->running = false;
+  state_->region(body, &State::close_region);
 }
 
 void ThreadPool::for_ranges(
