@@ -145,6 +145,16 @@ TEST(Texts, RepliesAloneAreLearned) {
   // Texts in which nobody replies are learned whole.
   EXPECT_TRUE(with_replies("No turns at all.").reply.empty());
   EXPECT_TRUE(with_replies("<|turn>user\nHello.<turn|>\n<|turn>model\n").reply.empty());
+  // So are those whose replies are all given.
+  const auto tokenizer = shipped_tokenizer();
+  const std::string given = "<|turn>model\nHi!<turn|>\n";
+  std::vector<t::TrainingText> texts(2);
+  texts[0].tokens = tokenizer->encode(given + "A tale of no one.", SpecialTokens::kParse);
+  texts[0].first_learned = std::ssize(tokenizer->encode(given, SpecialTokens::kParse));
+  texts[1].tokens = tokenizer->encode(given, SpecialTokens::kParse);
+  t::learn_replies_only(texts, *tokenizer);
+  EXPECT_TRUE(texts[0].reply.empty());
+  EXPECT_FALSE(texts[1].reply.empty());
 }
 
 TEST(Texts, TheFirstReplyBeginsBehindItsTurnsHead) {

@@ -240,9 +240,7 @@ void add_drafter(CLI::App& app, DrafterArguments& drafter) {
   app.add_option(
          "--learn",
          drafter.learn,
-         "replies (default): of texts with turns, what the model says; all: every token that is "
-         "not "
-         "given"
+         "replies (default): of texts with turns, what the model says; all: all that is not given"
   )
       ->transform(CLI::CheckedTransformer(std::map<std::string, Learn>{
           {"replies", Learn::kReplies}, {"all", Learn::kAll}}))

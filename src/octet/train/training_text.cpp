@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -209,7 +210,6 @@ void learn_replies_only(std::span<TrainingText> texts, const Tokenizer& tokenize
     std::vector<bool> reply(text.tokens.size(), false);
     bool inside = false;    // a turn of the model
     bool answered = false;  // there, by a tool
-    bool any = false;
     for (size_t at = 0; at < text.tokens.size(); ++at) {
       if (!inside) {
         inside = begin.stands_at(text.tokens, at);
@@ -217,12 +217,13 @@ void learn_replies_only(std::span<TrainingText> texts, const Tokenizer& tokenize
         continue;
       }
       reply[at] = !answered;
-      any = true;
       answered = (answered || response.stands_at(text.tokens, at)) &&
                  !response_end.stands_at(text.tokens, at);
       inside = !end.stands_at(text.tokens, at);
     }
-    if (any) {
+    // Unless nothing were left to learn: an anchor and the token behind it.
+    const auto learned = reply.begin() + text.first_learned;
+    if (std::adjacent_find(learned, reply.end(), std::logical_and<>()) != reply.end()) {
       text.reply = std::move(reply);
     }
   }

@@ -58,7 +58,8 @@ void read_training_texts(
 std::vector<TrainingText> packed_texts(const TrainingTexts& texts, int64_t length);
 
 /// In texts with turns, only what the model says in its own is to be learned: not the system's nor
-/// the user's words, nor what tools answer. Texts without such a turn stay as they are.
+/// the user's words, nor what tools answer. Texts that would leave nothing to learn stay as they
+/// are.
 void learn_replies_only(std::span<TrainingText> texts, const Tokenizer& tokenizer);
 
 /// Where the first turn of the model begins to speak; 0: there is none.
