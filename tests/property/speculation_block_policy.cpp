@@ -256,6 +256,25 @@ TEST(BlockPolicy, LooksVerifyNothing) {
   }
 }
 
+// A text with predictable phrases, too short and too far apart for drafting to pay. Looks that meet
+// one must not be taken for a change of the text.
+TEST(BlockPolicy, PhrasesAreNoReasonToDraft) {
+  const Machine pair = {.plain_ms = 0.073, .row_ms = 0.01, .draft_ms = 0.1};
+  for (const int64_t phrase : {6, 12, 18}) {
+    double ms = 0.0;
+    constexpr uint64_t kSeeds = 40;
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      Simulation simulation(pair, 0.05, seed);
+      while (simulation.outcome.tokens < 4000) {
+        const bool known = simulation.outcome.tokens % 67 < phrase;
+        simulation.step({.first = known ? 1.0 : 0.2, .slope = 0.0});
+      }
+      ms += simulation.outcome.ms_per_token() / kSeeds;
+    }
+    EXPECT_LE(ms, 1.008 * pair.plain_ms) << phrase;
+  }
+}
+
 // Replies of a few tokens: the limit cuts every block, so that what a full one costs stays unknown.
 TEST(BlockPolicy, ShortRepliesCostNoMoreThanPlainOnes) {
   constexpr int kTokens = 7;  // the prompt's pass gives another

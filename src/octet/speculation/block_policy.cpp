@@ -1,6 +1,7 @@
 #include "octet/speculation/block_policy.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "octet/base/check.h"
@@ -25,29 +26,34 @@ constexpr double kStepMemory = 0.997;
 constexpr double kBalanceMemory = 0.98;
 // The balance is seen as though so many full blocks more had been so much faster than plain steps:
 // one bad block at the start proves nothing, a few do.
-constexpr double kTrustBlocks = 2.0;
+constexpr double kTrustBlocks = 3.0;
 constexpr double kTrustSpeedup = 1.4;
 // Drafting is given up when it is slower by this: the balance scatters, and coming back takes time.
 constexpr double kPatience = 1.02;
-// It is taken up again without a look when costs of today make the same balance so much faster.
+// It is taken up again without a look when costs of today make the same balance so much faster for
+// so many steps: what disturbs the machine while nothing is drafted raises the cost of plain steps
+// alone, because they are what it meets.
 constexpr double kReturn = 1.05;
-// What disturbs the machine while nothing is drafted raises the cost of plain steps alone, because
-// they are what it meets. So where a plain step is so much dearer than when drafting was given up,
-// it must stay so for some steps; and plain steps come often at first, should it pass later.
+constexpr int kStepsToReturn = 16;
+// Where a plain step is so much dearer than when drafting was given up, plain steps come often at
+// first, should that pass later.
 constexpr double kSuspiciousRise = 1.25;
-constexpr int kSuspiciousSteps = 32;
 constexpr int64_t kPlainDistanceInSuspicion = 4;
 constexpr int kPlainStepsInSuspicion = 24;
 
 // While drafting does not pay, looks at it may cost this share of plain decoding.
-constexpr double kProbeShare = 0.004;
+constexpr double kProbeShare = 0.0025;
 constexpr int64_t kLeastProbeDistance = 16;
 constexpr int64_t kMostProbeDistance = 2048;
-// So many looks, one after the other, have to beat plain decoding together.
-constexpr int kLooksInARow = 4;
+// After a look that would have beaten plain decoding, so many more have to beat it together; the
+// first does not count, because it was picked for its luck.
+constexpr int kLooksInARow = 2;
+// Fewer blocks than this before drafting is given up again were a false alarm, and what was found
+// before stands: looks do not hurry.
+constexpr double kFalseAlarmBlocks = 32.0;
 // So many positions before a look its drafter is fed again.
 // They are injected with the look, in one go, and so paid for as a part of it.
-constexpr int64_t kContextForLook = 48;
+constexpr int64_t kContextForLook = 32;
 // While it pays, a plain step now and then keeps its cost known: seldom where drafting is clearly
 // faster, because such a step forgoes the gain.
 constexpr int64_t kPlainDistance = 512;
@@ -223,16 +229,21 @@ double BlockPolicy::block_ms(int rows) const {
   return costs_.draft_ms() + costs_.forward_ms(rows);
 }
 
-double BlockPolicy::ms_per_token() const {
-  const double plain = std::max(costs_.forward_ms(1), 1e-9);
-  const double trust_ms = kTrustBlocks * block_ms(max_drafts_ + 1);
-  double ms = trust_ms;
+/// What the steps of the balance cost today.
+double BlockPolicy::balance_ms() const {
+  double ms = 0.0;
   for (size_t rows = 1; rows < blocks_.size(); ++rows) {
     if (blocks_[rows] > 0.0) {
       ms += blocks_[rows] * block_ms(static_cast<int>(rows));
     }
   }
-  return ms / (tokens_ + kTrustSpeedup * trust_ms / plain);
+  return ms;
+}
+
+double BlockPolicy::ms_per_token() const {
+  const double plain = std::max(costs_.forward_ms(1), 1e-9);
+  const double trust_ms = kTrustBlocks * block_ms(max_drafts_ + 1);
+  return (trust_ms + balance_ms()) / (tokens_ + kTrustSpeedup * trust_ms / plain);
 }
 
 int64_t BlockPolicy::probe_distance() const {
@@ -264,11 +275,11 @@ int BlockPolicy::next_drafts() {
   return drafting_ ? next_of_drafting() : next_of_plain();
 }
 
-/// Costs have turned out to be others.
+/// Costs have turned out to be others. What was seen has to say so by itself, without trust.
 void BlockPolicy::begin_if_cheaper() {
-  const bool cheaper = kReturn * ms_per_token() < costs_.forward_ms(1);
+  const bool cheaper = kReturn * balance_ms() < tokens_ * costs_.forward_ms(1);
   cheaper_steps_ = cheaper ? cheaper_steps_ + 1 : 0;
-  if (cheaper && (!suspicious() || cheaper_steps_ >= kSuspiciousSteps)) {
+  if (cheaper_steps_ >= kStepsToReturn) {
     begin();
   }
 }
@@ -293,7 +304,8 @@ int BlockPolicy::next_of_drafting() {
     if (costs_.forward_age(1) <= kFreshPasses) {
       drafting_ = false;
       plain_ms_given_up_ = plain_ms;
-      looks_ = 0;
+      const double blocks = std::accumulate(blocks_.begin(), blocks_.end(), 0.0);
+      looks_ = blocks < kFalseAlarmBlocks ? looks_ : 0;
       until_probe_ = probe_distance();
     }
     return 0;
@@ -404,10 +416,13 @@ void BlockPolicy::judge_look(int right) {
   const double tokens = std::min(right, look_.kept) + 1.0;
   const double plain_ms = costs_.forward_ms(1);
   pay(tokens, look_.kept + 1);
-  run_tokens_ += tokens;
-  run_ms_ += block_ms(look_.kept + 1);
-  if (run_tokens_ * plain_ms > run_ms_) {
-    if (++run_ < kLooksInARow) {
+  const double ms = block_ms(look_.kept + 1);
+  if (run_ > 0) {
+    run_tokens_ += tokens;
+    run_ms_ += ms;
+  }
+  if (run_ > 0 ? run_tokens_ * plain_ms > run_ms_ : tokens * plain_ms > ms) {
+    if (run_++ < kLooksInARow) {
       until_probe_ = 0;
       return;
     }

@@ -127,6 +127,7 @@ class BlockPolicy {
   void end_run();
   void forget();
   double block_ms(int rows) const;
+  double balance_ms() const;
   double ms_per_token() const;
   int64_t probe_distance() const;
 
@@ -143,8 +144,8 @@ class BlockPolicy {
   int64_t until_probe_ = 0;  // while not drafting
   bool looking_ = false;     // this step is a look
   Look look_;                // the last one, until the text has judged it
-  int run_ = 0;              // looks in a row that beat plain decoding, and what they say
-  double run_tokens_ = 0.0;
+  int run_ = 0;              // looks in a row that beat plain decoding
+  double run_tokens_ = 0.0;  // of all but the first
   double run_ms_ = 0.0;
   bool check_cost_ = false;  // the next step measures a full block
   int looks_ = 0;            // since drafting was given up
