@@ -221,6 +221,30 @@ TEST(SharedWork, EachPieceIsDoneOnceAndVisibleAfterWaiting) {
   }
 }
 
+TEST(SharedStreams, EachPieceIsDoneOnceInEveryRegion) {
+  ThreadPool pool(4);
+  SharedStreams work(pool.threads());
+  for (const int64_t pieces : {0, 1, 3, 4, 100}) {
+    std::vector<int> done(static_cast<size_t>(pieces), 0);  // plain memory, for TSan
+    for (int round = 1; round <= 50; ++round) {
+      work.begin(pieces);
+      pool.run_available([&](int thread) {
+        work.work(thread, [&](int64_t piece) { ++done[static_cast<size_t>(piece)]; });
+      });
+      EXPECT_EQ(done, std::vector<int>(static_cast<size_t>(pieces), round));
+    }
+  }
+}
+
+TEST(SharedStreams, AThreadTakesItsOwnRangeInOrderAndThenThatOfOthers) {
+  SharedStreams work(3);
+  work.begin(10);
+  std::vector<int64_t> order;
+  work.work(1, [&](int64_t piece) { order.push_back(piece); });
+  EXPECT_EQ(order, (std::vector<int64_t>{3, 4, 5, 6, 7, 8, 9, 0, 1, 2}));
+  work.work(2, [&](int64_t) { ADD_FAILURE() << "nothing is left"; });
+}
+
 // On a busy machine the thread that is waited for may need this very CPU.
 TEST(SharedWork, WhoWaitsLongSleeps) {
   constexpr std::chrono::milliseconds kLong(200);

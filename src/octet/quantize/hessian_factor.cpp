@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "octet/base/check.h"
+#include "octet/base/divide_up.h"
 
 namespace octet {
 namespace {
@@ -15,10 +16,6 @@ constexpr int64_t kPanel = 64;
 constexpr int64_t kStrip = 256;
 /// Rows of the inverse that a thread has at work.
 constexpr int64_t kInverseRows = 8;
-
-int64_t divide_up(int64_t value, int64_t step) {
-  return (value + step - 1) / step;
-}
 
 std::span<double> span_of(double* row, int64_t begin, int64_t end) {
   return {row + begin, static_cast<size_t>(end - begin)};
