@@ -27,10 +27,9 @@ constexpr int64_t kMostRowsPerPass = 64;
 constexpr int64_t kActivationCacheBytes = 384 << 10;
 /// Below this many values one thread rounds activations faster than several could agree to.
 constexpr int64_t kInlinePackValues = 8192;
-/// Shares of the weights that threads take in turn: more of them, or smaller ones, would break up
-/// the streams from memory.
-constexpr int64_t kMostSharesPerThread = 8;
-constexpr int64_t kLeastShareBytes = 128 << 10;
+/// Threads take the weights tile by tile; where rows need several passes, as many tiles as the
+/// second-level cache holds in the meantime.
+constexpr int64_t kShareBytesOfPasses = 256 << 10;
 /// Below this many bytes of weights times rows one thread is done before others have started.
 constexpr int64_t kInlineProductBytes = 32 << 10;
 
@@ -56,16 +55,14 @@ struct Run {
   const PackedWeight* weight = nullptr;
   Rows out;
   size_t activations = 0;  // which way of rounding the input
+  int64_t first_tile = 0;  // of the tiles of all products
+  int64_t last_tile = 0;   // one past
 };
 
 struct Range {
   int64_t begin = 0;
   int64_t end = 0;
 };
-
-int64_t divide_up(int64_t value, int64_t step) {
-  return (value + step - 1) / step;
-}
 
 /// Asks for the lines that a tile's results go to, while they are computed: a store that misses
 /// holds up those behind it.
@@ -75,6 +72,19 @@ void request_outputs(const Rows& out, Range rows, Range outputs) {
     for (int64_t o = outputs.begin; o < outputs.end; o += kLineValues) {
       __builtin_prefetch(out.row(r) + o, 1);
     }
+  }
+}
+
+/// out = sums * scale for `count` outputs of a tile, nearly always all of them.
+void write_outputs(const float* sums, float scale, int64_t count, float* out) {
+  if (count == kTileRows) {
+    for (int64_t o = 0; o < kTileRows; ++o) {
+      out[o] = sums[o] * scale;
+    }
+    return;
+  }
+  for (int64_t o = 0; o < count; ++o) {
+    out[o] = sums[o] * scale;
   }
 }
 
@@ -202,17 +212,21 @@ struct CpuMatmul::State {
   std::vector<PackedActivations> activations;  // each way of rounding that a product wants
   std::vector<Run> runs;
   int64_t weight_bytes = 0;  // of all runs
+  int64_t tiles = 0;         // of all runs
+  SharedStreams multiplying;
 
-  State(const MatmulKernels& k, ThreadPool& p, ActivationMode m) : kernels(k), pool(p), mode(m) {}
+  State(const MatmulKernels& k, ThreadPool& p, ActivationMode m)
+      : kernels(k), pool(p), mode(m), multiplying(p.threads()) {}
 
   size_t activations_for(const PackedWeight& weight);
   void collect(ConstRows x, std::span<const Product> products);
   void place_activations(ConstRows x);
   void pack_activations(ConstRows x, int64_t unit);
   int64_t rows_per_pass(ConstRows x) const;
-  int64_t share_count() const;
-  Range tiles_of_share(const Run& run, int64_t first_byte, int64_t share, int64_t shares) const;
-  void multiply_share(int64_t share, int64_t shares, ConstRows x, float* sums);
+  int64_t share_tiles(ConstRows x) const;
+  void request_tile(int64_t tile) const;
+  void multiply_tiles(Range tiles, ConstRows x, float* sums);
+  void multiply_run(const Run& run, Range tiles, Range rows, float* sums);
 
   int64_t pack_units(ConstRows x) const {
     return divide_up(x.rows, kernels.group_rows) * chunk_count(x.cols);
@@ -231,17 +245,20 @@ size_t CpuMatmul::State::activations_for(const PackedWeight& weight) {
   return index;
 }
 
-/// Fills `runs`, `weight_bytes` and the ways of rounding that are wanted.
+/// Fills `runs`, `weight_bytes`, `tiles` and the ways of rounding that are wanted.
 void CpuMatmul::State::collect(ConstRows x, std::span<const Product> products) {
   runs.clear();
   weight_bytes = 0;
+  tiles = 0;
   activations.clear();
   for (const Product& product : products) {
     const auto* weight = dynamic_cast<const PackedWeight*>(product.weight);
     OCTET_CHECK(weight != nullptr);
     OCTET_CHECK(weight->cols == x.cols);
     OCTET_CHECK(product.out.rows == x.rows && product.out.cols == weight->rows);
-    runs.push_back({weight, product.out, activations_for(*weight)});
+    const int64_t first_tile = tiles;
+    tiles += tile_count(weight->rows);
+    runs.push_back({weight, product.out, activations_for(*weight), first_tile, tiles});
     weight_bytes += tile_count(weight->rows) * weight->tile_bytes;
   }
 }
@@ -292,59 +309,63 @@ int64_t CpuMatmul::State::rows_per_pass(ConstRows x) const {
   return std::min(groups * kernels.group_rows, x.rows);
 }
 
-int64_t CpuMatmul::State::share_count() const {
-  const int64_t threads = pool.threads();
-  return threads == 1
-             ? 1
-             : std::clamp(weight_bytes / kLeastShareBytes, threads, threads * kMostSharesPerThread);
+/// Consecutive tiles that a thread takes at once.
+int64_t CpuMatmul::State::share_tiles(ConstRows x) const {
+  const bool one_pass = rows_per_pass(x) == x.rows;
+  return one_pass ? 1 : std::max<int64_t>(kShareBytesOfPasses * tiles / weight_bytes, 1);
 }
 
-/// The tiles of `run` that start inside the share of all weight bytes; the run starts at
-/// `first_byte`.
-Range CpuMatmul::State::tiles_of_share(
-    const Run& run, int64_t first_byte, int64_t share, int64_t shares
-) const {
-  const int64_t tiles = tile_count(run.weight->rows);
-  const auto tile_at = [&](int64_t byte) {
-    return std::clamp<int64_t>(divide_up(byte - first_byte, run.weight->tile_bytes), 0, tiles);
-  };
-  return {tile_at(weight_bytes * share / shares), tile_at(weight_bytes * (share + 1) / shares)};
+/// Asks the memory for the beginning of a tile of all products.
+void CpuMatmul::State::request_tile(int64_t tile) const {
+  constexpr int64_t kBytes = 8192;
+  for (const Run& run : runs) {
+    if (tile < run.last_tile) {
+      const PackedWeight& weight = *run.weight;
+      const std::byte* begin = weight.tiles.get() + (tile - run.first_tile) * weight.tile_bytes;
+      for (int64_t at = 0; at < std::min(kBytes, weight.tile_bytes); at += 64) {
+        __builtin_prefetch(begin + at);
+      }
+      return;
+    }
+  }
 }
 
-/// `sums` is the thread's working memory.
-void CpuMatmul::State::multiply_share(int64_t share, int64_t shares, ConstRows x, float* sums) {
+/// All rows with some of the tiles of all products. `sums` is the thread's working memory.
+void CpuMatmul::State::multiply_tiles(Range share, ConstRows x, float* sums) {
   const int64_t pass_rows = rows_per_pass(x);
   for (int64_t first_row = 0; first_row < x.rows; first_row += pass_rows) {
-    const int64_t rows = std::min(pass_rows, x.rows - first_row);
-    int64_t first_byte = 0;
+    const Range rows = {first_row, std::min(first_row + pass_rows, x.rows)};
     for (const Run& run : runs) {
-      const PackedWeight& weight = *run.weight;
-      const Range tiles = tiles_of_share(run, first_byte, share, shares);
-      first_byte += tile_count(weight.rows) * weight.tile_bytes;
-      const int64_t group = first_row / kernels.group_rows;
-      const PackedActivations& packed = activations[run.activations];
-      TileProduct product{
-          weight.tiles.get() + tiles.begin * weight.tile_bytes,
-          packed.groups + group * packed.group_bytes,
-          packed.group_bytes,
-          weight.cols,
-          rows,
-          sums};
-      for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
-        const int64_t first_output = tile * kTileRows;
-        const int64_t outputs = std::min<int64_t>(kTileRows, weight.rows - first_output);
-        request_outputs(
-            run.out, {first_row, first_row + rows}, {first_output, first_output + outputs}
-        );
-        weight.multiply(product);
-        product.tile += weight.tile_bytes;
-        for (int64_t r = 0; r < rows; ++r) {
-          float* out = run.out.row(first_row + r) + first_output;
-          for (int64_t o = 0; o < outputs; ++o) {
-            out[o] = sums[r * kTileRows + o] * weight.scale;
-          }
-        }
+      const Range own = {
+          std::max(share.begin, run.first_tile) - run.first_tile,
+          std::min(share.end, run.last_tile) - run.first_tile};
+      if (own.begin < own.end) {
+        multiply_run(run, own, rows, sums);
       }
+    }
+  }
+}
+
+void CpuMatmul::State::multiply_run(const Run& run, Range tiles_of_run, Range rows, float* sums) {
+  const PackedWeight& weight = *run.weight;
+  const PackedActivations& packed = activations[run.activations];
+  TileProduct product{
+      weight.tiles.get() + tiles_of_run.begin * weight.tile_bytes,
+      packed.groups + rows.begin / kernels.group_rows * packed.group_bytes,
+      packed.group_bytes,
+      weight.cols,
+      rows.end - rows.begin,
+      sums};
+  for (int64_t tile = tiles_of_run.begin; tile < tiles_of_run.end; ++tile) {
+    const int64_t first_output = tile * kTileRows;
+    const int64_t outputs = std::min<int64_t>(kTileRows, weight.rows - first_output);
+    request_outputs(run.out, rows, {first_output, first_output + outputs});
+    weight.multiply(product);
+    product.tile += weight.tile_bytes;
+    for (int64_t r = 0; r < product.rows; ++r) {
+      write_outputs(
+          sums + r * kTileRows, weight.scale, outputs, run.out.row(rows.begin + r) + first_output
+      );
     }
   }
 }
@@ -399,19 +420,22 @@ void CpuMatmul::matmul(ConstRows x, std::span<const Product> products) {
   const auto pack = [&](int64_t unit) { state.pack_activations(x, unit); };
   if (state.weight_bytes * x.rows <= kInlineProductBytes) {
     packing.work(pack);
-    state.multiply_share(0, 1, x, state.sums_scratch.data());
+    state.multiply_tiles({0, state.tiles}, x, state.sums_scratch.data());
     return;
   }
-  if (x.rows * x.cols <= kInlinePackValues) {
-    packing.work(pack);
-  }
-  const int64_t shares = state.share_count();
-  SharedWork multiplying(static_cast<uint32_t>(shares));
+  const bool pack_alone = x.rows * x.cols <= kInlinePackValues;
+  const int64_t step = state.share_tiles(x);
+  state.multiplying.begin(divide_up(state.tiles, step));
   state.pool.run_available([&](int thread) {
-    packing.work(pack);
+    state.request_tile(state.multiplying.first(thread) * step);
+    if (thread == 0 || !pack_alone) {
+      packing.work(pack);
+    }
     packing.wait(state.pool.spins());
     float* sums = state.sums_scratch.data() + thread * kMostRowsPerPass * kTileRows;
-    multiplying.work([&](int64_t share) { state.multiply_share(share, shares, x, sums); });
+    state.multiplying.work(thread, [&](int64_t share) {
+      state.multiply_tiles({share * step, std::min((share + 1) * step, state.tiles)}, x, sums);
+    });
   });
 }
 

@@ -11,30 +11,36 @@ struct FloatFamily {
   static constexpr DType kDType = dtype;
   static constexpr ActivationKind kActivations = activation_kind(kDType);
 
+  static constexpr int64_t kStepValues = 2;
+
   template <typename Lanes, int M, int half>
-  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
-    using Float = typename Lanes::Float;
-    Float even[M];
-    Float odd[M];
-    OCTET_UNROLL
-    for (int64_t m = 0; m < M; ++m) {
-      even[m] = Lanes::zero();
-      odd[m] = Lanes::zero();
+  class Sums {
+   public:
+    OCTET_INLINE Sums(const ChunkProduct& chunk, int64_t lane)
+        : chunk_(chunk), lane_(lane), activations_(chunk.record) {
+      set_zero<Lanes>(even_);
+      set_zero<Lanes>(odd_);
     }
-    const std::byte* activations = chunk.record;
-    const int64_t first_row = half * kHalfRows + lane;
-    for (int64_t k = 0; k < chunk.values; k += 2) {
-      prefetch_share<Lanes, dtype, kChunkValues / 2, half>(chunk, lane, k / 2);
-      const auto [w0, w1] = load_pair<Lanes>(chunk, k, first_row);
+
+    OCTET_INLINE void step(int64_t i) {
+      const auto [w0, w1] = load_pair<Lanes>(chunk_, 2 * i, half * kHalfRows + lane_);
       OCTET_UNROLL
       for (int64_t m = 0; m < M; ++m) {
-        even[m] = Lanes::fma(w0, Lanes::broadcast(activations + 4 * m), even[m]);
-        odd[m] = Lanes::fma(w1, Lanes::broadcast(activations + 4 * (M + m)), odd[m]);
+        even_[m] = Lanes::fma(w0, Lanes::broadcast(activations_ + 4 * m), even_[m]);
+        odd_[m] = Lanes::fma(w1, Lanes::broadcast(activations_ + 4 * (M + m)), odd_[m]);
       }
-      activations += int64_t{8} * M;
+      activations_ += int64_t{8} * M;
     }
-    add_even_and_odd<Lanes, M, half>(chunk, lane, even, odd);
-  }
+
+    OCTET_INLINE void end() { add_even_and_odd<Lanes, M, half>(chunk_, lane_, even_, odd_); }
+
+   private:
+    const ChunkProduct& chunk_;
+    int64_t lane_;
+    const std::byte* activations_;
+    typename Lanes::Float even_[M];
+    typename Lanes::Float odd_[M];
+  };
 
  private:
   template <typename Lanes>

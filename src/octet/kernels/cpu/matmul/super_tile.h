@@ -21,79 +21,100 @@ OCTET_INLINE void add_super_block(
   }
 }
 
+/// block += dot * (scale * d)
+template <typename Lanes, int M>
+OCTET_INLINE void add_scaled(
+    const typename Lanes::Int (&dot)[M],
+    typename Lanes::Int scale,
+    typename Lanes::Float d,
+    typename Lanes::Float (&block)[M]
+) {
+  const typename Lanes::Float factor = Lanes::mul(Lanes::to_float(scale), d);
+  OCTET_UNROLL
+  for (int64_t m = 0; m < M; ++m) {
+    block[m] = Lanes::fma(Lanes::to_float(dot[m]), factor, block[m]);
+  }
+}
+
 /// Q4_K Q5_K: y = d * scale_j * q - dmin * minimum_j. The minimums meet the sums of the activation
 /// codes in one integer dot product, two groups per 32-bit lane.
 template <DType dtype>
-struct AffineSuperFamily {
+class AffineSuperFamily {
+  static constexpr bool kHasFifth = dtype == DType::kQ5K;
+
+ public:
   static constexpr DType kDType = dtype;
   static constexpr ActivationKind kActivations = activation_kind(kDType);
 
+  static constexpr int64_t kStepValues = 32;
+
   template <typename Lanes, int M, int half>
-  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
-    using Float = typename Lanes::Float;
-    using Int = typename Lanes::Int;
+  class Sums {
+   public:
     using Dot = typename Lanes::template UnsignedDot<kHasFifth ? 31 : 15>;
-    const int64_t row = half * kHalfRows + lane;
-    const std::byte* scale_bytes =
-        chunk.tile + AffineSuperTile::scale_offset(dtype) + kCodeVectorBytes * 3 * half + 4 * lane;
-    Float d = Lanes::load_f16(chunk.tile + AffineSuperTile::d_offset(dtype) + 2 * row);
-    if constexpr (!kHasFifth) {
-      d = Lanes::template unscale_raw_nibbles<half>(d);
-    }
-    Float block[M];
-    OCTET_UNROLL
-    for (int64_t m = 0; m < M; ++m) {
-      block[m] = Lanes::zero();
-    }
-    for (int64_t group = 0; group < 8; ++group) {
-      prefetch_share<Lanes, dtype, 8, half>(chunk, lane, group);
-      Int dot[M];
-      OCTET_UNROLL
-      for (int64_t m = 0; m < M; ++m) {
-        dot[m] = Lanes::zero_int();
+    static constexpr int64_t kVectors = 8;
+
+    OCTET_INLINE Sums(const ChunkProduct& chunk, int64_t lane)
+        : chunk_(chunk),
+          lane_(lane),
+          scale_bytes_(
+              chunk.tile + AffineSuperTile::scale_offset(dtype) + kCodeVectorBytes * 3 * half +
+              4 * lane
+          ),
+          d_(Lanes::load_f16(chunk.tile + AffineSuperTile::d_offset(dtype) + 2 * row())) {
+      if constexpr (!kHasFifth) {
+        d_ = Lanes::template unscale_raw_nibbles<half>(d_);
       }
-      dot_group<Lanes, Dot, M, half>(chunk, lane, group, dot);
-      const Int quarters = Lanes::load_int(scale_bytes + group / 4 * kCodeVectorBytes);
-      const Float scale = Lanes::mul(Lanes::to_float(Lanes::bits6(quarters, 8 * (group % 4))), d);
-      OCTET_UNROLL
-      for (int64_t m = 0; m < M; ++m) {
-        block[m] = Lanes::fma(Lanes::to_float(dot[m]), scale, block[m]);
+      set_zero<Lanes>(block_);
+    }
+
+    OCTET_INLINE void start(int64_t /*group*/, typename Lanes::Int (&dot)[M]) const {
+      start_at_zero<Lanes>(dot);
+    }
+    OCTET_INLINE const std::byte* activations(int64_t group) const {
+      return chunk_.record + 32 * group * M;
+    }
+    OCTET_INLINE typename Lanes::Bytes code(int64_t group, int64_t v) const {
+      const auto nibbles =
+          Lanes::load_bytes(chunk_.tile + (group * 8 + v) * kCodeVectorBytes + 4 * lane_);
+      if constexpr (kHasFifth) {
+        const auto fifth = Lanes::load_bytes(
+            chunk_.tile + AffineSuperTile::fifth_offset() + (2 * group + half) * kCodeVectorBytes +
+            4 * lane_
+        );
+        return Lanes::with_fifth(Lanes::template nibbles<half>(nibbles), fifth, v);
+      } else {
+        return Lanes::template raw_nibbles<half>(nibbles);
       }
     }
-    subtract_minimums<Lanes, M>(
-        scale_bytes,
-        chunk.record + Int8Per256Record::pair_sums_offset(M),
-        Lanes::load_f16(chunk.tile + AffineSuperTile::dmin_offset(dtype) + 2 * row),
-        block
-    );
-    add_super_block<Lanes, M, half>(chunk, lane, block);
-  }
+    OCTET_INLINE void finish(int64_t group, const typename Lanes::Int (&dot)[M]) {
+      const auto quarters = Lanes::load_int(scale_bytes_ + group / 4 * kCodeVectorBytes);
+      add_scaled<Lanes, M>(dot, Lanes::bits6(quarters, 8 * (group % 4)), d_, block_);
+    }
+
+    OCTET_INLINE void end() {
+      subtract_minimums<Lanes, M>(
+          scale_bytes_,
+          chunk_.record + Int8Per256Record::pair_sums_offset(M),
+          Lanes::load_f16(chunk_.tile + AffineSuperTile::dmin_offset(dtype) + 2 * row()),
+          block_
+      );
+      add_super_block<Lanes, M, half>(chunk_, lane_, block_);
+    }
+
+   private:
+    using Float = typename Lanes::Float;
+
+    OCTET_INLINE int64_t row() const { return half * kHalfRows + lane_; }
+
+    const ChunkProduct& chunk_;
+    int64_t lane_;
+    const std::byte* scale_bytes_;
+    Float d_;
+    Float block_[M];
+  };
 
  private:
-  static constexpr bool kHasFifth = dtype == DType::kQ5K;
-
-  template <typename Lanes, typename Dot, int M, int half>
-  OCTET_INLINE static void dot_group(
-      const ChunkProduct& chunk, int64_t lane, int64_t group, typename Lanes::Int (&dot)[M]
-  ) {
-    const std::byte* activations = chunk.record + 32 * group * M;
-    const std::byte* codes = chunk.tile + group * 8 * kCodeVectorBytes + 4 * lane;
-    if constexpr (kHasFifth) {
-      const auto fifth = Lanes::load_bytes(
-          chunk.tile + AffineSuperTile::fifth_offset() + (2 * group + half) * kCodeVectorBytes +
-          4 * lane
-      );
-      dot_codes<Lanes, Dot, M, 8>(dot, activations, [&](int64_t v) {
-        const auto nibbles = Lanes::load_bytes(codes + v * kCodeVectorBytes);
-        return Lanes::with_fifth(Lanes::template nibbles<half>(nibbles), fifth, v);
-      });
-    } else {
-      dot_codes<Lanes, Dot, M, 8>(dot, activations, [&](int64_t v) {
-        return Lanes::template raw_nibbles<half>(Lanes::load_bytes(codes + v * kCodeVectorBytes));
-      });
-    }
-  }
-
   /// block -= dmin * sum_j minimum_j * (sum of activation codes of group j)
   template <typename Lanes, int M>
   OCTET_INLINE static void subtract_minimums(
@@ -135,95 +156,115 @@ struct AffineSuperFamily {
 struct SixBitFamily {
   static constexpr DType kDType = DType::kQ6K;
   static constexpr ActivationKind kActivations = activation_kind(kDType);
+  static constexpr int64_t kStepValues = 16;
 
   template <typename Lanes, int M, int half>
-  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
-    using Float = typename Lanes::Float;
-    using Bytes = typename Lanes::Bytes;
+  class Sums {
+   public:
     using Dot = typename Lanes::template UnsignedDot<63>;
-    const int64_t row = half * kHalfRows + lane;
-    const std::byte* bias = chunk.record + Int8Per256Record::six_bias_offset(M);
-    const Float d = Lanes::load_f16(chunk.tile + SixBitTile::kDOffset + 2 * row);
-    Float block[M];
-    OCTET_UNROLL
-    for (int64_t m = 0; m < M; ++m) {
-      block[m] = Lanes::zero();
+    static constexpr int64_t kVectors = 4;
+
+    OCTET_INLINE Sums(const ChunkProduct& chunk, int64_t lane)
+        : chunk_(chunk),
+          lane_(lane),
+          bias_(chunk.record + Int8Per256Record::six_bias_offset(M)),
+          d_(Lanes::load_f16(chunk.tile + SixBitTile::kDOffset + 2 * row())) {
+      set_zero<Lanes>(block_);
     }
-    for (int64_t group = 0; group < 16; ++group) {
-      prefetch_share<Lanes, kDType, 16, half>(chunk, lane, group);
-      typename Lanes::Int dot[M];
-      OCTET_UNROLL
-      for (int64_t m = 0; m < M; ++m) {
-        dot[m] = Lanes::broadcast_int(bias + 4 * (group * M + m));
-      }
+
+    OCTET_INLINE void start(int64_t group, typename Lanes::Int (&dot)[M]) const {
+      start_at<Lanes>(bias_ + 4 * group * M, dot);
+    }
+    OCTET_INLINE const std::byte* activations(int64_t group) const {
+      return chunk_.record + 16 * group * M;
+    }
+    OCTET_INLINE typename Lanes::Bytes code(int64_t group, int64_t v) const {
       const std::byte* bytes =
-          chunk.tile + half * SixBitTile::kHalfBytes + group * SixBitTile::kGroupBytes + 4 * lane;
-      const Bytes b0 = Lanes::load_bytes(bytes);
-      const Bytes b1 = Lanes::load_bytes(bytes + kCodeVectorBytes);
-      const Bytes b2 = Lanes::load_bytes(bytes + 2 * kCodeVectorBytes);
-      const Bytes codes[4] = {
-          Lanes::low6(b0), Lanes::low6(b1), Lanes::low6(b2), Lanes::join_top_bits(b0, b1, b2)};
-      dot_codes<Lanes, Dot, M, 4>(dot, chunk.record + 16 * group * M, [&](int64_t v) {
-        return codes[v];
-      });
-      const Float scale = Lanes::mul(
-          Lanes::to_float(
-              Lanes::load_i8(chunk.tile + SixBitTile::kScaleOffset + group * kTileRows + row)
-          ),
-          d
-      );
-      OCTET_UNROLL
-      for (int64_t m = 0; m < M; ++m) {
-        block[m] = Lanes::fma(Lanes::to_float(dot[m]), scale, block[m]);
+          chunk_.tile + group * SixBitTile::kGroupBytes + half * SixBitTile::kHalfBytes + 4 * lane_;
+      if (v < 3) {
+        return Lanes::low6(Lanes::load_bytes(bytes + v * kCodeVectorBytes));
       }
+      return Lanes::join_top_bits(
+          Lanes::load_bytes(bytes),
+          Lanes::load_bytes(bytes + kCodeVectorBytes),
+          Lanes::load_bytes(bytes + 2 * kCodeVectorBytes)
+      );
     }
-    add_super_block<Lanes, M, half>(chunk, lane, block);
-  }
+    OCTET_INLINE void finish(int64_t group, const typename Lanes::Int (&dot)[M]) {
+      add_scaled<Lanes, M>(
+          dot,
+          Lanes::load_i8(chunk_.tile + SixBitTile::kScaleOffset + group * kTileRows + row()),
+          d_,
+          block_
+      );
+    }
+
+    OCTET_INLINE void end() { add_super_block<Lanes, M, half>(chunk_, lane_, block_); }
+
+   private:
+    OCTET_INLINE int64_t row() const { return half * kHalfRows + lane_; }
+
+    const ChunkProduct& chunk_;
+    int64_t lane_;
+    const std::byte* bias_;
+    typename Lanes::Float d_;
+    typename Lanes::Float block_[M];
+  };
 };
 
 /// IQ4_XS: y = d * scale_j * level[q], groups of 32 with signed scales.
 struct LevelSuperFamily {
   static constexpr DType kDType = DType::kIQ4XS;
   static constexpr ActivationKind kActivations = activation_kind(kDType);
+  static constexpr int64_t kStepValues = 32;
 
   template <typename Lanes, int M, int half>
-  OCTET_INLINE static void accumulate(const ChunkProduct& chunk, int64_t lane) {
-    using Float = typename Lanes::Float;
+  class Sums {
+   public:
     using Dot = typename Lanes::template SignedDot<128>;
-    const int64_t row = half * kHalfRows + lane;
-    const auto levels = Lanes::template level_table<Lanes::kSignedBias>(types::kIQ4Levels);
-    const std::byte* bias = chunk.record + Int8Per256Record::bias32_offset(M);
-    const Float d = Lanes::load_f16(chunk.tile + LevelSuperTile::kDOffset + 2 * row);
-    Float block[M];
-    OCTET_UNROLL
-    for (int64_t m = 0; m < M; ++m) {
-      block[m] = Lanes::zero();
+    static constexpr int64_t kVectors = 8;
+
+    OCTET_INLINE Sums(const ChunkProduct& chunk, int64_t lane)
+        : chunk_(chunk),
+          lane_(lane),
+          bias_(chunk.record + Int8Per256Record::bias32_offset(M)),
+          levels_(Lanes::template level_table<Lanes::kSignedBias>(types::kIQ4Levels)),
+          d_(Lanes::load_f16(chunk.tile + LevelSuperTile::kDOffset + 2 * row())) {
+      set_zero<Lanes>(block_);
     }
-    for (int64_t group = 0; group < 8; ++group) {
-      prefetch_share<Lanes, kDType, 8, half>(chunk, lane, group);
-      typename Lanes::Int dot[M];
-      OCTET_UNROLL
-      for (int64_t m = 0; m < M; ++m) {
-        dot[m] = Lanes::broadcast_int(bias + 4 * (group * M + m));
-      }
-      const std::byte* codes = chunk.tile + group * 8 * kCodeVectorBytes + 4 * lane;
-      dot_codes<Lanes, Dot, M, 8>(dot, chunk.record + 32 * group * M, [&](int64_t v) {
-        const auto nibbles = Lanes::load_bytes(codes + v * kCodeVectorBytes);
-        return Lanes::look_up(levels, Lanes::template nibbles<half>(nibbles));
-      });
-      const Float scale = Lanes::mul(
-          Lanes::to_float(
-              Lanes::load_i8(chunk.tile + LevelSuperTile::kScaleOffset + group * kTileRows + row)
-          ),
-          d
+
+    OCTET_INLINE void start(int64_t group, typename Lanes::Int (&dot)[M]) const {
+      start_at<Lanes>(bias_ + 4 * group * M, dot);
+    }
+    OCTET_INLINE const std::byte* activations(int64_t group) const {
+      return chunk_.record + 32 * group * M;
+    }
+    OCTET_INLINE typename Lanes::Bytes code(int64_t group, int64_t v) const {
+      const auto nibbles =
+          Lanes::load_bytes(chunk_.tile + (group * 8 + v) * kCodeVectorBytes + 4 * lane_);
+      return Lanes::look_up(levels_, Lanes::template nibbles<half>(nibbles));
+    }
+    OCTET_INLINE void finish(int64_t group, const typename Lanes::Int (&dot)[M]) {
+      add_scaled<Lanes, M>(
+          dot,
+          Lanes::load_i8(chunk_.tile + LevelSuperTile::kScaleOffset + group * kTileRows + row()),
+          d_,
+          block_
       );
-      OCTET_UNROLL
-      for (int64_t m = 0; m < M; ++m) {
-        block[m] = Lanes::fma(Lanes::to_float(dot[m]), scale, block[m]);
-      }
     }
-    add_super_block<Lanes, M, half>(chunk, lane, block);
-  }
+
+    OCTET_INLINE void end() { add_super_block<Lanes, M, half>(chunk_, lane_, block_); }
+
+   private:
+    OCTET_INLINE int64_t row() const { return half * kHalfRows + lane_; }
+
+    const ChunkProduct& chunk_;
+    int64_t lane_;
+    const std::byte* bias_;
+    typename Lanes::LevelTable levels_;
+    typename Lanes::Float d_;
+    typename Lanes::Float block_[M];
+  };
 };
 
 }  // namespace octet::cpu

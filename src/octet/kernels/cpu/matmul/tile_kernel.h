@@ -5,11 +5,21 @@
 // Bytes (four bytes a lane) and Quad (four int8 activations for every lane), with loads, shifts,
 // multiply-add and the byte dot products UnsignedDot<largest> and SignedDot<largest>, or for
 // instructions that multiply small matrices a dot_rows() instead. A family
-// (float_tile.h, block_tile.h, super_tile.h) has
-//   template <class Lanes, int M, int half> static void accumulate(const ChunkProduct&, int64_t
-//   lane)
+// (float_tile.h, block_tile.h, super_tile.h) has a kDType whose tiles it reads, kActivations, the
+// kind of activations it takes, kStepValues, and
+//   template <class Lanes, int M, int half> class Sums {
+//     Sums(const ChunkProduct&, int64_t lane);
+//     void step(int64_t i);  // values [i * kStepValues, + kStepValues) of the chunk
+//     void end();
+//   }
+// or, where a step is one dot product of integers, its parts instead of step():
+//     using Dot; static constexpr int64_t kVectors;  // code vectors of a step
+//     void start(int64_t i, Int (&dot)[M]) const;    // what the dot products begin with
+//     const std::byte* activations(int64_t i) const;
+//     Bytes code(int64_t i, int64_t v) const;
+//     void finish(int64_t i, const Int (&dot)[M]);
 // which adds a chunk's products for rows [half * 16 + lane, + kLanes) to the sums of M activation
-// rows, a kDType whose tiles it reads and kActivations, the kind of activations it takes.
+// rows.
 // Invariant: M only repeats the same operations for more rows; it never changes their order for a
 // row.
 #pragma once
@@ -47,17 +57,32 @@ struct ChunkProduct {
   }
 };
 
-/// Asks for the share of `ahead` that belongs to step `step` of `steps` steps of one accumulate().
-/// Spread over the work: all lines at once would fill the miss buffers and stop the arithmetic.
-template <typename Lanes, DType dtype, int steps, int half>
-OCTET_INLINE void prefetch_share(const ChunkProduct& chunk, int64_t lane, int64_t step) {
-  constexpr int64_t kSteps = kTileRows / Lanes::kLanes * steps;
-  constexpr int64_t kLines = (chunk_bytes(dtype, kChunkValues) / 64 + kSteps - 1) / kSteps;
-  if (chunk.ahead != nullptr) {
-    const int64_t all_steps = (half * kHalfRows + lane) / Lanes::kLanes * steps + step;
+/// Asks the memory for a line, in the order of the calls: compilers that shuffle requests hide from
+/// the hardware that they are a stream.
+OCTET_INLINE void request_line(const std::byte* line) {
+  asm volatile("" : "+r"(line));
+  __builtin_prefetch(line);
+}
+
+/// Asks for the lines of `ahead` that belong to part `part` of `parts` of step `step` of `steps`,
+/// each line once: lines that are asked for again take the place of others in the miss buffers
+/// (docs/kernels.md). Spread over the work: all at once would fill those buffers and stop the
+/// arithmetic.
+template <DType dtype, int64_t steps, int64_t parts = 1>
+OCTET_INLINE void prefetch_share(const std::byte* ahead, int64_t step, int64_t part = 0) {
+  constexpr int64_t kLines = (chunk_bytes(dtype, kChunkValues) + 63) / 64;
+  if (ahead == nullptr) {
+    return;
+  }
+  if constexpr (kLines % steps == 0) {
+    constexpr int64_t kOfStep = kLines / steps;
     OCTET_UNROLL
-    for (int64_t i = 0; i < kLines; ++i) {
-      __builtin_prefetch(chunk.ahead + 64 * (all_steps * kLines + i));
+    for (int64_t i = kOfStep * part / parts; i < kOfStep * (part + 1) / parts; ++i) {
+      request_line(ahead + 64 * (step * kOfStep + i));
+    }
+  } else if (part == 0) {
+    for (int64_t line = step * kLines / steps; line < (step + 1) * kLines / steps; ++line) {
+      request_line(ahead + 64 * line);
     }
   }
 }
@@ -106,6 +131,50 @@ OCTET_INLINE void dot_codes(
   }
 }
 
+/// Dot products that begin with zero, or with the M integers at `bias`.
+template <typename Lanes, int M>
+OCTET_INLINE void start_at_zero(typename Lanes::Int (&dot)[M]) {
+  OCTET_UNROLL
+  for (int64_t m = 0; m < M; ++m) {
+    dot[m] = Lanes::zero_int();
+  }
+}
+template <typename Lanes, int M>
+OCTET_INLINE void start_at(const std::byte* bias, typename Lanes::Int (&dot)[M]) {
+  OCTET_UNROLL
+  for (int64_t m = 0; m < M; ++m) {
+    dot[m] = Lanes::broadcast_int(bias + 4 * m);
+  }
+}
+
+template <typename Lanes, int M>
+OCTET_INLINE void set_zero(typename Lanes::Float (&sums)[M]) {
+  OCTET_UNROLL
+  for (int64_t m = 0; m < M; ++m) {
+    sums[m] = Lanes::zero();
+  }
+}
+
+/// Sums of a chunk that start from those in memory and go back there.
+template <typename Lanes, int M, int half>
+OCTET_INLINE void load_sums(
+    const ChunkProduct& chunk, int64_t lane, typename Lanes::Float (&sums)[M]
+) {
+  OCTET_UNROLL
+  for (int64_t m = 0; m < M; ++m) {
+    sums[m] = Lanes::load(chunk.sums_of(m, half, lane));
+  }
+}
+template <typename Lanes, int M, int half>
+OCTET_INLINE void store_sums(
+    const ChunkProduct& chunk, int64_t lane, const typename Lanes::Float (&sums)[M]
+) {
+  OCTET_UNROLL
+  for (int64_t m = 0; m < M; ++m) {
+    Lanes::store(chunk.sums_of(m, half, lane), sums[m]);
+  }
+}
+
 /// sums += even + odd: how a family ends that keeps two sums a row, for more independent chains.
 template <typename Lanes, int M, int half>
 OCTET_INLINE void add_even_and_odd(
@@ -121,13 +190,113 @@ OCTET_INLINE void add_even_and_odd(
   }
 }
 
+template <typename Sums>
+inline constexpr bool kHasParts = requires {
+  Sums::kVectors;
+};
+
+template <typename Lanes, int M, typename Sums>
+OCTET_INLINE void take_step(Sums& sums, int64_t i) {
+  if constexpr (kHasParts<Sums>) {
+    typename Lanes::Int dot[M];
+    sums.start(i, dot);
+    dot_codes<Lanes, typename Sums::Dot, M, Sums::kVectors>(
+        dot, sums.activations(i), [&](int64_t v) { return sums.code(i, v); }
+    );
+    sums.finish(i, dot);
+  } else {
+    sums.step(i);
+  }
+}
+
+/// A step of both halves, vector by vector: a byte that has a nibble of each is loaded once, and so
+/// are the activations.
+template <typename Lanes, typename Family, int M, typename Low, typename High>
+OCTET_INLINE void take_step_together(const std::byte* ahead, Low& low, High& high, int64_t i) {
+  constexpr int64_t kSteps = kChunkValues / Family::kStepValues;
+  if constexpr (kHasParts<Low>) {
+    using Dot = typename Low::Dot;
+    static_assert(Dot::kRun >= Low::kVectors, "one run of the dot product is a whole step");
+    typename Lanes::Int dots[2][M];
+    low.start(i, dots[0]);
+    high.start(i, dots[1]);
+    typename Dot::Acc acc[2][M];
+    OCTET_UNROLL
+    for (int64_t m = 0; m < M; ++m) {
+      acc[0][m] = Dot::begin(dots[0][m]);
+      acc[1][m] = Dot::begin(dots[1][m]);
+    }
+    const std::byte* activations = low.activations(i);
+    OCTET_UNROLL
+    for (int64_t v = 0; v < Low::kVectors; ++v) {
+      prefetch_share<Family::kDType, kSteps, Low::kVectors>(ahead, i, v);
+      const typename Lanes::Bytes codes[2] = {low.code(i, v), high.code(i, v)};
+      OCTET_UNROLL
+      for (int64_t m = 0; m < M; ++m) {
+        const auto quad = Lanes::broadcast_quad(activations + 4 * (v * M + m));
+        acc[0][m] = Dot::step(acc[0][m], codes[0], quad);
+        acc[1][m] = Dot::step(acc[1][m], codes[1], quad);
+      }
+    }
+    OCTET_UNROLL
+    for (int64_t m = 0; m < M; ++m) {
+      dots[0][m] = Dot::end(dots[0][m], acc[0][m]);
+      dots[1][m] = Dot::end(dots[1][m], acc[1][m]);
+    }
+    low.finish(i, dots[0]);
+    high.finish(i, dots[1]);
+  } else {
+    prefetch_share<Family::kDType, kSteps>(ahead, i);
+    low.step(i);
+    high.step(i);
+  }
+}
+
+/// The chunk's products for all kLanes-wide parts of half `half`, one part after the other.
+template <typename Lanes, typename Family, int M, int half>
+OCTET_INLINE void multiply_half(const ChunkProduct& chunk) {
+  constexpr int64_t kSteps = kChunkValues / Family::kStepValues;
+  constexpr int64_t kParts = kHalfRows / Lanes::kLanes;
+  const int64_t steps = divide_up(chunk.values, Family::kStepValues);
+  for (int64_t part = 0; part < kParts; ++part) {
+    typename Family::template Sums<Lanes, M, half> sums(chunk, part * Lanes::kLanes);
+    for (int64_t i = 0; i < steps; ++i) {
+      prefetch_share<Family::kDType, 2 * kParts * kSteps>(
+          chunk.ahead, (half * kParts + part) * kSteps + i
+      );
+      take_step<Lanes, M>(sums, i);
+    }
+    sums.end();
+  }
+}
+
+/// The same for both halves, which go through the chunk side by side, so that its lines are needed
+/// in the order and at the pace in which they are asked for.
+template <typename Lanes, typename Family, int M>
+OCTET_INLINE void multiply_halves_together(const ChunkProduct& chunk) {
+  const int64_t steps = divide_up(chunk.values, Family::kStepValues);
+  typename Family::template Sums<Lanes, M, 0> low(chunk, 0);
+  typename Family::template Sums<Lanes, M, 1> high(chunk, 0);
+  for (int64_t i = 0; i < steps; ++i) {
+    take_step_together<Lanes, Family, M>(chunk.ahead, low, high, i);
+  }
+  low.end();
+  high.end();
+}
+
+/// Float weights have two sums a row and half: those of both halves fit into the registers for so
+/// many rows.
+inline constexpr int kMostFloatRowsTogether = 4;
+
 template <typename Lanes, typename Family, int M>
 void multiply_chunk(const ChunkProduct& chunk) noexcept {
-  for (int64_t lane = 0; lane < kHalfRows; lane += Lanes::kLanes) {
-    Family::template accumulate<Lanes, M, 0>(chunk, lane);
-  }
-  for (int64_t lane = 0; lane < kHalfRows; lane += Lanes::kLanes) {
-    Family::template accumulate<Lanes, M, 1>(chunk, lane);
+  constexpr bool kFits =
+      kHasParts<typename Family::template Sums<Lanes, M, 0>> || M <= kMostFloatRowsTogether;
+  if constexpr (Lanes::kLanes == kHalfRows && kFits) {
+    multiply_halves_together<Lanes, Family, M>(chunk);
+  } else {
+    multiply_half<Lanes, Family, M, 0>(chunk);
+    multiply_half<Lanes, Family, M, 1>(chunk);
   }
 }
 
@@ -141,7 +310,7 @@ constexpr std::array<MultiplyChunk, sizeof...(indices)> chunk_table(
 /// How far ahead of the current chunk the memory is asked for weights; one and two rows stream
 /// best with less. Set by the sweeps in docs/kernels.md.
 constexpr int64_t prefetch_bytes(int64_t rows) {
-  return rows <= 2 ? 6144 : 8192;
+  return rows <= 2 ? 8192 : 12288;
 }
 
 /// The MultiplyTile of a family. Chunks outside, row groups inside: a chunk's weights come from

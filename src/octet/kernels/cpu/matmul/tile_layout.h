@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "octet/base/divide_up.h"
 #include "octet/kernels/cpu/matmul_kernels.h"
 #include "octet/tensor/dtype.h"
 
@@ -36,7 +37,7 @@ struct FloatTile {
 };
 
 /// Types with one scale per 32 values or finer. `blocks` = blocks of 32 in the chunk, 1..8.
-///   codes     [block][8][16 rows][4] nibble pairs; Q8_0: [block][half][8][16 rows][4] bytes
+///   codes     [block][8][16 rows][4] nibble pairs; Q8_0: [block][8][32 rows][4] bytes
 ///   fifth     Q5_*: [block][half][16 rows][4] bytes, bit g belongs to code vector g of the block
 ///   scales    f16 [block][32]; MXFP4: exponent bytes [block][32]; NVFP4: E4M3 [block][2][32]
 ///   minimums  Q4_1, Q5_1: f16 [block][32]
@@ -82,14 +83,14 @@ struct AffineSuperTile {
 
 /// Q6_K, one chunk = sixteen groups of 16 = four code vectors c0..c3 each, in three vectors of
 /// bytes per half:
-///   codes     [half][group][3][16 rows][4] bytes: c0, c1, c2 in the low 6 bits, and in the top two
+///   codes     [group][half][3][16 rows][4] bytes: c0, c1, c2 in the low 6 bits, and in the top two
 ///             bits 5-4, 3-2 and 1-0 of c3
 ///   scales    i8 [group][32]
 ///   d         f16 [32]
 struct SixBitTile {
-  static constexpr int64_t kGroupBytes = 3 * kCodeVectorBytes;
-  static constexpr int64_t kHalfBytes = 16 * kGroupBytes;
-  static constexpr int64_t kScaleOffset = 2 * kHalfBytes;
+  static constexpr int64_t kHalfBytes = 3 * kCodeVectorBytes;
+  static constexpr int64_t kGroupBytes = 2 * kHalfBytes;
+  static constexpr int64_t kScaleOffset = 16 * kGroupBytes;
   static constexpr int64_t kDOffset = kScaleOffset + 16 * kTileRows;
   static constexpr int64_t kChunkBytes = kDOffset + 64;
 };
@@ -121,7 +122,7 @@ constexpr int64_t chunk_bytes(DType dtype, int64_t values) {
 }
 
 constexpr int64_t chunk_count(int64_t cols) {
-  return (cols + kChunkValues - 1) / kChunkValues;
+  return divide_up(cols, kChunkValues);
 }
 
 /// Values of chunk `chunk` of a row of `cols`.

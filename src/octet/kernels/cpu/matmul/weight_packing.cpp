@@ -238,10 +238,10 @@ void pack_block_chunk(const SourceRows& rows, int64_t values, std::byte* out) {
   if constexpr (dtype == DType::kQ8_0) {
     for (int64_t r = 0; r < kTileRows; ++r) {
       const SourceRow row = rows[r];
-      std::byte* half = out + r / kHalfRows * 8 * kCodeVectorBytes + 4 * (r % kHalfRows);
       for_each_vector<Codes>(8 * blocks, [&](int64_t /*v*/, int64_t block, int64_t inside) {
         store_u32(
-            half + (block * 16 + inside) * kCodeVectorBytes, Codes::codes(row.block(block), inside)
+            out + (block * 8 + inside) * 2 * kCodeVectorBytes + 4 * r,
+            Codes::codes(row.block(block), inside)
         );
       });
     }
