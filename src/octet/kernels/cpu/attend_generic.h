@@ -12,6 +12,7 @@
 #include <limits>
 #include <utility>
 
+#include "octet/base/divide_up.h"
 #include "octet/kernels/cpu/kv_rows_generic.h"
 #include "octet/kernels/cpu/vector_kernels.h"
 #include "octet/kernels/cpu/vector_math.h"
@@ -55,7 +56,8 @@ class AttendGroup {
       : t_(tile),
         width_(attend_width(tile.head_dim)),
         row_bytes_(KvRows::row_bytes(width_)),
-        all_(united(0, tile.count)) {}
+        all_(united(0, tile.count)),
+        next_key_(tile.next_keys.data()) {}
 
   void run() {
     add_scores();
@@ -92,12 +94,13 @@ class AttendGroup {
     for (int64_t p = all_.begin / kKeys * kKeys; p < all_.end; p += kKeys) {
       const std::byte* keys = row_of(t_.keys, p);
       stage_keys(keys);
-      Ahead ahead = {keys + block_bytes, row_of(t_.values, p), block_bytes / tiles};
+      Ahead ahead = {
+          t_.keys_asked ? nullptr : keys + block_bytes, row_of(t_.values, p), block_bytes / tiles};
       for (int64_t q = 0; q < t_.count; q += kQueries) {
         if (!empty(clip(united(q, kQueries), {p, p + kKeys}))) {
           score(q, t_.scores + q * kAttendScoreStride + (p - t_.group_begin), ahead);
         }
-        ahead.keys += ahead.bytes;
+        ahead.keys += ahead.keys != nullptr ? ahead.bytes : 0;
         ahead.values += ahead.bytes;
       }
     }
@@ -119,10 +122,11 @@ class AttendGroup {
     }
   }
 
-  /// What is asked for during a tile of scores, into the second level: keys of the next block, and
-  /// values of this one. Spread over the arithmetic, because a burst fills the miss buffers.
+  /// What is asked for during a tile of scores, into the second level: keys of the next block
+  /// unless they were asked for before, and values of this one. Spread over the arithmetic, because
+  /// a burst fills the miss buffers.
   struct Ahead {
-    const std::byte* keys;
+    const std::byte* keys;  // null: none
     const std::byte* values;
     int64_t bytes;
   };
@@ -139,7 +143,9 @@ class AttendGroup {
     int64_t due = 0;
     for (int64_t begin = 0; begin < width_; begin += kPair) {
       for (due += step_bytes; asked < due; asked += kCacheLine) {
-        __builtin_prefetch(ahead.keys + asked, 0, 2);
+        if (ahead.keys != nullptr) {
+          __builtin_prefetch(ahead.keys + asked, 0, 2);
+        }
         __builtin_prefetch(ahead.values + asked, 0, 2);
       }
       for (int64_t c = begin; c < begin + kPair; c += 4, keys += kVectors * kLanes) {
@@ -194,6 +200,10 @@ class AttendGroup {
     for (int64_t i = 0; i < t_.count * width_; i += kLanes) {
       L::store(t_.out.weighted + i, L::set(0.0F));
     }
+    const int64_t lines = divide_up(std::ssize(t_.next_keys), kCacheLine);
+    const int64_t blocks = divide_up(all_.end - all_.begin, kValueRows) + 1;
+    const int64_t pieces = blocks * divide_up(width_, kValueColumns);
+    next_lines_ = divide_up(lines, pieces * kValueRows * (kAttendQueryMultiple / L::kSumQueries));
     for (int64_t p = all_.begin / kValueRows * kValueRows; p < all_.end; p += kValueRows) {
       const KeyRange block = clip({p, p + kValueRows}, all_);
       const std::byte* rows = row_of(t_.values, block.begin);
@@ -207,11 +217,21 @@ class AttendGroup {
     }
   }
 
+  /// Asks for a share of the next group's keys, into the second level: while values are added, no
+  /// other read waits for memory.
+  void ask_for_next_keys() {
+    const std::byte* end = t_.next_keys.data() + t_.next_keys.size();
+    for (int64_t i = 0; i < next_lines_ && next_key_ < end; ++i, next_key_ += kCacheLine) {
+      __builtin_prefetch(next_key_, 0, 2);
+    }
+  }
+
   /// The columns [column, column + 32 kPairs) of the values at `block`; `rows` has its first row.
   template <int kPairs>
   void add_block(KeyRange block, const std::byte* rows, int64_t column) {
     if (t_.count <= L::kSumQueries) {  // one pass: nothing to share
       add_columns<kPairs>(0, block, column, [=, this](int64_t index, Floats(&value)[2 * kPairs]) {
+        ask_for_next_keys();
         load_values<kPairs>(rows + index * row_bytes_, column, value);
       });
       return;
@@ -232,7 +252,8 @@ class AttendGroup {
     }
     const float* staged = t_.staged;
     for (int64_t q = 0; q < t_.count; q += L::kSumQueries) {
-      add_columns<kPairs>(q, block, column, [=](int64_t index, Floats(&value)[2 * kPairs]) {
+      add_columns<kPairs>(q, block, column, [=, this](int64_t index, Floats(&value)[2 * kPairs]) {
+        ask_for_next_keys();
         const float* from = staged + index * 2 * kPairs * kLanes;
         unroll<2 * kPairs>([&](auto i) { value[i] = L::load(from + i * kLanes); });
       });
@@ -304,6 +325,8 @@ class AttendGroup {
   int64_t width_;
   int64_t row_bytes_;
   KeyRange all_;
+  const std::byte* next_key_;  // the first of next_keys that was not asked for
+  int64_t next_lines_ = 0;     // to ask for at a step
 };
 
 template <class L>

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "octet/base/check.h"
-#include "octet/base/shared_work.h"
 
 namespace octet::cpu {
 namespace {
@@ -43,6 +42,14 @@ KeyRange united(std::span<const KeyRange> ranges) {
   return all;
 }
 
+/// The keys of a group, as far as they are consecutive in the ring.
+std::span<const std::byte> keys_of_group(const AttendTile& tile, int64_t group) {
+  const int64_t slot = group * kAttendGroup % tile.capacity;
+  const int64_t row_bytes = kv_row_bytes(tile.type, tile.head_dim);
+  const int64_t rows = std::min(kAttendGroup, tile.capacity - slot);
+  return {tile.keys + slot * row_bytes, static_cast<size_t>(rows * row_bytes)};
+}
+
 void check_segment(const AttendSegment& segment, ConstRows q, int heads) {
   const KvView& kv = segment.kv;
   OCTET_CHECK(kv.kv_heads > 0 && heads % kv.kv_heads == 0);
@@ -63,7 +70,10 @@ int64_t CpuAttend::Unit::padded_queries() const {
 }
 
 CpuAttend::CpuAttend(const VectorKernels& kernels, ThreadPool& pool)
-    : kernels_(kernels), pool_(pool), threads_(static_cast<size_t>(pool.threads())) {}
+    : kernels_(kernels),
+      pool_(pool),
+      threads_(static_cast<size_t>(pool.threads())),
+      work_(pool.threads()) {}
 
 void CpuAttend::attend(
     ConstRows q, int heads, float scale, std::span<const AttendSegment> segments, Rows out
@@ -103,6 +113,7 @@ void CpuAttend::plan(Call& call, std::span<const AttendSegment> segments) {
   units_.clear();
   for (ThreadScratch& scratch : threads_) {
     scratch.packed_unit = nullptr;
+    scratch.asked_unit = nullptr;
   }
   int64_t work = 0;
   for (const AttendSegment& segment : segments) {
@@ -267,6 +278,13 @@ void CpuAttend::attend_group(
   tile.scores = scratch.scores.floats(count * kAttendScoreStride);
   tile.staged = scratch.staged.floats(attend_staged_floats(kv.head_dim));
   tile.out = out;
+  tile.keys_asked = scratch.asked_unit == &unit && scratch.asked_group == group;
+  // With more queries arithmetic hides the way from memory better than requests in bursts do.
+  if (count == kAttendQueryMultiple && group + 1 < unit.last_group) {
+    tile.next_keys = keys_of_group(tile, group + 1);
+    scratch.asked_unit = &unit;
+    scratch.asked_group = group + 1;
+  }
   kernels_.attend_group(tile);
 }
 
@@ -294,9 +312,11 @@ void CpuAttend::share(
     }
     return;
   }
-  // Tasks differ in length, so threads take the next one when they are free.
-  SharedWork work(static_cast<uint32_t>(tasks));
-  pool_.run_available([&](int thread) { work.work([&](uint32_t task) { body(task, thread); }); });
+  // Neighbouring tasks are neighbouring keys.
+  work_.begin(tasks);
+  pool_.run_available([&](int thread) {
+    work_.work(thread, [&](int64_t task) { body(task, thread); });
+  });
 }
 
 }  // namespace octet::cpu

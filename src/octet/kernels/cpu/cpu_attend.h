@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "octet/base/function_ref.h"
+#include "octet/base/shared_work.h"
 #include "octet/base/thread_pool.h"
 #include "octet/kernels/cpu/scratch.h"
 #include "octet/kernels/cpu/vector_kernels.h"
@@ -56,6 +57,8 @@ class CpuAttend {
   struct ThreadScratch {
     Scratch packed;
     const Unit* packed_unit = nullptr;  // whose queries `packed` has
+    const Unit* asked_unit = nullptr;   // whose keys were asked for, of group `asked_group`
+    int64_t asked_group = 0;
     Scratch scores;
     Scratch staged;
     Scratch states;
@@ -76,6 +79,7 @@ class CpuAttend {
   std::vector<Unit> units_;
   Scratch states_;
   std::vector<ThreadScratch> threads_;
+  SharedStreams work_;
 };
 
 }  // namespace octet::cpu

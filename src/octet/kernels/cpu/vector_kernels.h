@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "octet/kernels/ops.h"
 
@@ -52,10 +53,12 @@ struct AttendTile {
   KvType type = KvType::kBF16;
   int64_t capacity = 0;
   int64_t head_dim = 0;
-  int64_t group_begin = 0;  // absolute position, multiple of kAttendGroup
-  float* scores = nullptr;  // scratch, [count, kAttendScoreStride]
-  float* staged = nullptr;  // scratch, [attend_staged_floats(head_dim)]
-  AttendState out;          // overwritten
+  int64_t group_begin = 0;               // absolute position, multiple of kAttendGroup
+  float* scores = nullptr;               // scratch, [count, kAttendScoreStride]
+  float* staged = nullptr;               // scratch, [attend_staged_floats(head_dim)]
+  bool keys_asked = false;               // the call before asked the memory for these keys
+  std::span<const std::byte> next_keys;  // what this call asks for: keys of the group after this
+  AttendState out;                       // overwritten
 };
 
 struct VectorKernels {
