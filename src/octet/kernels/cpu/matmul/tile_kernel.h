@@ -76,7 +76,6 @@ OCTET_INLINE void prefetch_share(const std::byte* ahead, int64_t step, int64_t p
   }
   if constexpr (kLines % steps == 0) {
     constexpr int64_t kOfStep = kLines / steps;
-    OCTET_UNROLL
     for (int64_t i = kOfStep * part / parts; i < kOfStep * (part + 1) / parts; ++i) {
       request_line(ahead + 64 * (step * kOfStep + i));
     }
