@@ -21,18 +21,6 @@ namespace {
 /// below 4e-7 (six units of 2^-24).
 constexpr double kSumTolerance = 5e-7;
 
-std::vector<int64_t> column_counts(DType dtype) {
-  const int64_t block = dtype_facts(dtype).block_values;
-  if (block == 1) {
-    return {1, 2, 3, 64, 257, 515};
-  }
-  if (block == 256) {
-    return {256, 768};
-  }
-  // One block, an odd number, exactly one chunk of 256, and chunks with a rest.
-  return {block, 3 * block, 256, 512 + block};
-}
-
 class MatmulOracle : public testing::TestWithParam<const cpu::KernelTable*> {};
 
 struct Shape {

@@ -133,6 +133,14 @@ TEST(CalibrationOps, ReplacedWeightsMultiplyFromThenOn) {
   plain_ops->matmul({x.data(), 2, 16, 16}, {&other, 1});
   EXPECT_EQ(found, expected);
 
+  // So do rows that are read out of them.
+  std::vector<float> rows(2 * 16);
+  const std::vector<TokenId> ids = {2, 0};
+  ops.gather_rows(*held, ids, 1.0F, {rows.data(), 2, 16, 16});
+  std::vector<float> rows_of_file(2 * 16);
+  plain_ops->gather_rows(second.tensor, ids, 1.0F, {rows_of_file.data(), 2, 16, 16});
+  EXPECT_EQ(rows, rows_of_file);
+
   // And what models see of it is what the new one says.
   const OwnedTensor other_type = random_tensor("w", DType::kQ8_0, {3, 32}, 2, 0.5F);
   const OwnedTensor wide = random_tensor("w", DType::kF32, {3, 32}, 2, 0.5F);

@@ -106,6 +106,19 @@ class RandomBlocks {
   std::vector<std::byte> scales_;
 };
 
+/// Lengths of rows that meet every case of a tile: one block, an odd number of them, exactly one
+/// chunk of 256, several chunks, and chunks with a rest.
+inline std::vector<int64_t> column_counts(DType dtype) {
+  const int64_t block = dtype_facts(dtype).block_values;
+  if (block == 1) {
+    return {1, 2, 3, 64, 257, 515};
+  }
+  if (block == 256) {
+    return {256, 768};
+  }
+  return {block, 3 * block, 256, 512 + block};
+}
+
 /// Values that one activation scale covers; 0: activations are not rounded.
 inline int64_t activation_block(DType dtype) {
   switch (cpu::activation_kind(dtype)) {

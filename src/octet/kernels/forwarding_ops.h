@@ -31,6 +31,10 @@ class ForwardingOps : public Ops {
       override {
     ops_->gather_rows(table, ids, scale, out);
   }
+  void gather_rows(const Weight& weight, std::span<const TokenId> ids, float scale, Rows out)
+      override {
+    ops_->gather_rows(weight, ids, scale, out);
+  }
   void rms_norm(ConstRows x, int64_t width, const float* weight, float eps, Rows out) override {
     ops_->rms_norm(x, width, weight, eps, out);
   }

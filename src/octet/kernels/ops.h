@@ -98,6 +98,13 @@ class Ops {
       const LogicalTensor& table, std::span<const TokenId> ids, float scale, Rows out
   ) = 0;
 
+  /// The same out of a weight [ids, cols] of prepare(): out[r] = scale * the row ids[r] of the
+  /// tensor, to the bit what gathering it from the file gives. For a table that is multiplied with
+  /// too and whose file is not to be read; slower a row than the file's mapping.
+  virtual void gather_rows(
+      const Weight& weight, std::span<const TokenId> ids, float scale, Rows out
+  ) = 0;
+
   /// out = x * (mean(x^2) + eps)^-1/2 * w, over segments of `width` values of each row (width ==
   /// cols for a plain norm, head_dim for a per-head norm); w has `width` values or is null for no
   /// weight. out may alias x.

@@ -51,6 +51,11 @@ void ProfilingOps::gather_rows(
 ) {
   timed("gather_rows", 0, [&] { ops_.gather_rows(table, ids, scale, out); });
 }
+void ProfilingOps::gather_rows(
+    const Weight& weight, std::span<const TokenId> ids, float scale, Rows out
+) {
+  timed("gather_rows", 0, [&] { ops_.gather_rows(weight, ids, scale, out); });
+}
 void ProfilingOps::rms_norm(ConstRows x, int64_t width, const float* weight, float eps, Rows out) {
   timed("rms_norm", 0, [&] { ops_.rms_norm(x, width, weight, eps, out); });
 }

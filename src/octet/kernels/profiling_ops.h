@@ -37,6 +37,8 @@ class ProfilingOps final : public Ops {
   void matmul(ConstRows x, std::span<const Product> products) override;
   void gather_rows(const LogicalTensor& table, std::span<const TokenId> ids, float scale, Rows out)
       override;
+  void gather_rows(const Weight& weight, std::span<const TokenId> ids, float scale, Rows out)
+      override;
   void rms_norm(ConstRows x, int64_t width, const float* weight, float eps, Rows out) override;
   void add_rms_norm(Rows residual, ConstRows x, const float* weight, float eps, float scale)
       override;

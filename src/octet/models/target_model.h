@@ -71,7 +71,7 @@ struct TargetShape {
 /// Bytes by part, for the memory section of every summary.
 struct ModelMemory {
   int64_t weights_bytes = 0;  // read by every token
-  int64_t tables_bytes = 0;   // gathered row by row from the mapping
+  int64_t tables_bytes = 0;   // gathered row by row, without those that are read out of a weight
   int64_t scratch_bytes = 0;
 };
 

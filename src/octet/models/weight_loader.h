@@ -18,7 +18,8 @@ namespace octet {
 using LoadProgress =
     std::function<void(std::string_view name, int64_t done_bytes, int64_t total_bytes)>;
 
-/// Where tables live: rows are read from the file's mapping, or from a copy in memory.
+/// Where tables live: rows are read from the file's mapping, or from memory: a copy, unless a
+/// prepared matrix holds them already.
 enum class TablePlace { kFile, kMemory };
 /// kCount prepares nothing: weights have names, shapes and sizes only.
 enum class LoadMode { kPrepare, kCount };
@@ -34,6 +35,7 @@ class WeightLoader {
   );
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
+  TablePlace tables() const { return tables_; }
   bool has(std::string_view name) const { return checkpoint_.find(name) != nullptr; }
 
   /// A matrix [rows, cols] prepared for products.

@@ -36,6 +36,12 @@ struct CalibrationOps::HeldWeight final : Weight {
     inner = std::move(weight);
     static_cast<Weight&>(*this) = *inner;
   }
+  /// Of a weight that prepare() gave.
+  static const Weight& inside(const Weight& weight) {
+    const auto* held = dynamic_cast<const HeldWeight*>(&weight);
+    OCTET_CHECK(held != nullptr);
+    return *held->inner;
+  }
 };
 
 std::unique_ptr<Weight> CalibrationOps::prepare(
@@ -60,11 +66,15 @@ void CalibrationOps::matmul(ConstRows x, std::span<const Product> products) {
   watch(x, products);
   std::vector<Product> inner;
   for (const Product& product : products) {
-    const auto* held = dynamic_cast<const HeldWeight*>(product.weight);
-    OCTET_CHECK(held != nullptr);
-    inner.push_back({held->inner.get(), product.out});
+    inner.push_back({&HeldWeight::inside(*product.weight), product.out});
   }
   wrapped().matmul(x, inner);
+}
+
+void CalibrationOps::gather_rows(
+    const Weight& weight, std::span<const TokenId> ids, float scale, Rows out
+) {
+  wrapped().gather_rows(HeldWeight::inside(weight), ids, scale, out);
 }
 
 void CalibrationOps::watch(ConstRows x, std::span<const Product> products) {

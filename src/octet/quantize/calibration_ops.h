@@ -22,6 +22,9 @@ class CalibrationOps final : public ForwardingOps {
 
   std::unique_ptr<Weight> prepare(const Checkpoint& owner, const LogicalTensor& tensor) override;
   void matmul(ConstRows x, std::span<const Product> products) override;
+  using ForwardingOps::gather_rows;
+  void gather_rows(const Weight& weight, std::span<const TokenId> ids, float scale, Rows out)
+      override;
 
   /// From now on: the largest magnitude, as bfloat16, of what each weight is multiplied with.
   void watch_largest() { watch_largest_ = true; }

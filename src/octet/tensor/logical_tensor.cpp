@@ -7,15 +7,8 @@ namespace octet {
 
 namespace {
 
-/// Where one row lies; the last two matter only to types with separate scales.
-struct EncodedRow {
-  const std::byte* data = nullptr;
-  const std::byte* block_scales = nullptr;
-  float scale = 1.0F;
-};
-
 template <typename Type>
-void decode_row(const EncodedRow& row, int64_t cols, float* out) {
+void decode_row_as(const EncodedRow& row, int64_t cols, float* out) {
   constexpr DTypeFacts kFacts = Type::kFacts;
   const int64_t blocks = cols / kFacts.block_values;
   for (int64_t b = 0; b < blocks; ++b) {
@@ -35,7 +28,7 @@ void decode_row(const EncodedRow& row, int64_t cols, float* out) {
 
 using DecodeRow = void (*)(const EncodedRow&, int64_t, float*);
 constexpr auto kDecodeRow =
-    WeightTypes::table<DecodeRow>([]<typename Type>() { return &decode_row<Type>; });
+    WeightTypes::table<DecodeRow>([]<typename Type>() { return &decode_row_as<Type>; });
 
 }  // namespace
 
@@ -55,6 +48,10 @@ int64_t LogicalTensor::rows() const {
   return product;
 }
 
+void decode_row(DType dtype, const EncodedRow& row, int64_t cols, float* out) noexcept {
+  kDecodeRow[static_cast<size_t>(dtype)](row, cols, out);
+}
+
 void decode_rows(const LogicalTensor& tensor, int64_t first, int64_t count, float* out) {
   const int64_t cols = tensor.cols();
   const int64_t stride_bytes = row_bytes(tensor.dtype, cols);
@@ -65,13 +62,12 @@ void decode_rows(const LogicalTensor& tensor, int64_t first, int64_t count, floa
   OCTET_CHECK(static_cast<int64_t>(tensor.data.size()) >= tensor.rows() * stride_bytes);
   OCTET_CHECK(static_cast<int64_t>(tensor.block_scales.size()) >= tensor.rows() * scales_stride);
 
-  const DecodeRow decode = kDecodeRow[static_cast<size_t>(tensor.dtype)];
   for (int64_t r = first; r < first + count; ++r) {
     const EncodedRow row{
         tensor.data.data() + r * stride_bytes,
         tensor.block_scales.data() + r * scales_stride,
         tensor.scale};
-    decode(row, cols, out + (r - first) * cols);
+    decode_row(tensor.dtype, row, cols, out + (r - first) * cols);
   }
 }
 

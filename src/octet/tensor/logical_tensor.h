@@ -28,6 +28,16 @@ struct LogicalTensor {
   int64_t rows() const;  // product of the others
 };
 
+/// Where the bytes of one row lie, as LogicalTensor means its parts.
+struct EncodedRow {
+  const std::byte* data = nullptr;
+  const std::byte* block_scales = nullptr;  // kNVFP4ModelOpt only
+  float scale = 1.0F;                       // NVFP4 only
+};
+
+/// Decodes `cols` values (whole blocks) of a row into out [cols], as decode_rows does.
+void decode_row(DType dtype, const EncodedRow& row, int64_t cols, float* out) noexcept;
+
 /// Decodes rows [first, first + count) into out [count, cols], contiguous. Bit-exact to the
 /// formats' own decoding (ModelOpt: E2M1 * (e4m3 * scale), the scale product rounded first; ggml
 /// NVFP4: decoded value times scale).

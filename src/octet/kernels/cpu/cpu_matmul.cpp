@@ -12,6 +12,7 @@
 #include "octet/kernels/cpu/matmul/tile_layout.h"
 #include "octet/kernels/cpu/matmul/weight_memory.h"
 #include "octet/kernels/cpu/matmul/weight_packing.h"
+#include "octet/kernels/cpu/matmul/weight_unpacking.h"
 #include "octet/kernels/cpu/scratch.h"
 
 namespace octet::cpu {
@@ -36,7 +37,8 @@ constexpr int64_t kInlineProductBytes = 32 << 10;
 struct PackedWeight final : Weight {
   std::shared_ptr<std::byte> tiles;
   int64_t tile_bytes = 0;
-  float scale = 1.0F;  // of the finished sums
+  float scale = 1.0F;         // of the finished sums
+  float tensor_scale = 1.0F;  // of the rows
   ActivationKind activations = ActivationKind::kF32;
   float input_scale = 1.0F;  // kE2M1Per16
   MultiplyTile multiply = nullptr;
@@ -399,6 +401,7 @@ std::unique_ptr<Weight> CpuMatmul::prepare(const Checkpoint& owner, const Logica
       tensor,
       *weight
   );
+  weight->tensor_scale = tensor.scale;
   weight->tile_bytes = tile_bytes(tensor.dtype, tensor.cols());
   const int64_t tiles = tile_count(tensor.rows());
   weight->resident_bytes = prepared_bytes(tensor);
@@ -437,6 +440,13 @@ void CpuMatmul::matmul(ConstRows x, std::span<const Product> products) {
       state.multiply_tiles({share * step, std::min((share + 1) * step, state.tiles)}, x, sums);
     });
   });
+}
+
+void CpuMatmul::unpack_row(const Weight& weight, int64_t row, float* out) {
+  const auto* packed = dynamic_cast<const PackedWeight*>(&weight);
+  OCTET_CHECK(packed != nullptr && row >= 0 && row < packed->rows);
+  const std::byte* tile = packed->tiles.get() + row / kTileRows * packed->tile_bytes;
+  cpu::unpack_row(packed->dtype, packed->cols, {tile, row % kTileRows, packed->tensor_scale}, out);
 }
 
 int64_t CpuMatmul::scratch_bytes() const {

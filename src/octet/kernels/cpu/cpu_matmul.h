@@ -37,6 +37,10 @@ class CpuMatmul {
   /// out = x W^T for every product; all share x [n, in], n >= 0. One fork-join.
   void matmul(ConstRows x, std::span<const Product> products);
 
+  /// Decodes row `row` of a weight of prepare() out of its tiles into out [cols]: the values of
+  /// decode_rows() on the tensor, bit for bit.
+  static void unpack_row(const Weight& weight, int64_t row, float* out);
+
   int64_t scratch_bytes() const;
 
  private:

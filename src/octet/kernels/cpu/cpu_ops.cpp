@@ -26,6 +26,14 @@ void check_same_shape(ConstRows a, ConstRows b) {
   OCTET_CHECK(a.rows == b.rows && a.cols == b.cols);
 }
 
+/// `ids` of a table [rows, cols] become the rows of `out`.
+void check_gathered(std::span<const TokenId> ids, int64_t rows, int64_t cols, ConstRows out) {
+  OCTET_CHECK(static_cast<int64_t>(ids.size()) == out.rows && cols == out.cols);
+  for (const TokenId id : ids) {
+    OCTET_CHECK(id >= 0 && id < rows);
+  }
+}
+
 /// One key or value [head_dim] becomes a row of the cache.
 void store_row(const VectorKernels& kernels, const float* from, const KvView& kv, std::byte* to) {
   const int64_t width = kv_row_width(kv.head_dim);
@@ -135,23 +143,38 @@ void CpuOps::matmul(ConstRows x, std::span<const Product> products) {
   matmul_.matmul(x, products);
 }
 
-void CpuOps::gather_rows(
-    const LogicalTensor& table, std::span<const TokenId> ids, float scale, Rows out
+void CpuOps::gather(
+    std::span<const TokenId> ids,
+    float scale,
+    Rows out,
+    FunctionRef<void(TokenId id, float* where)> decode
 ) {
-  OCTET_CHECK(static_cast<int64_t>(ids.size()) == out.rows && table.cols() == out.cols);
-  for (const TokenId id : ids) {
-    OCTET_CHECK(id >= 0 && id < table.rows());
-  }
-  if (ids.size() > 1) {
-    request_rows(table, ids);
-  }
   split(out.rows, out.cols, kInlineCostly, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      decode_rows(table, ids[static_cast<size_t>(r)], 1, out.row(r));
+      decode(ids[static_cast<size_t>(r)], out.row(r));
       if (scale != 1.0F) {
         kernels_.scale(out.row(r), scale, out.cols);
       }
     }
+  });
+}
+
+void CpuOps::gather_rows(
+    const LogicalTensor& table, std::span<const TokenId> ids, float scale, Rows out
+) {
+  check_gathered(ids, table.rows(), table.cols(), out);
+  if (ids.size() > 1) {
+    request_rows(table, ids);
+  }
+  gather(ids, scale, out, [&](TokenId id, float* where) { decode_rows(table, id, 1, where); });
+}
+
+void CpuOps::gather_rows(
+    const Weight& weight, std::span<const TokenId> ids, float scale, Rows out
+) {
+  check_gathered(ids, weight.rows, weight.cols, out);
+  gather(ids, scale, out, [&](TokenId id, float* where) {
+    CpuMatmul::unpack_row(weight, id, where);
   });
 }
 

@@ -32,6 +32,8 @@ class CpuOps final : public Ops {
   void matmul(ConstRows x, std::span<const Product> products) override;
   void gather_rows(const LogicalTensor& table, std::span<const TokenId> ids, float scale, Rows out)
       override;
+  void gather_rows(const Weight& weight, std::span<const TokenId> ids, float scale, Rows out)
+      override;
   void rms_norm(ConstRows x, int64_t width, const float* weight, float eps, Rows out) override;
   void add_rms_norm(Rows residual, ConstRows x, const float* weight, float eps, float scale)
       override;
@@ -58,6 +60,13 @@ class CpuOps final : public Ops {
       int64_t width,
       int64_t inline_values,
       FunctionRef<void(int64_t begin, int64_t end)> body
+  );
+  /// out[r] = scale * what decode(ids[r], where) leaves at `where`.
+  void gather(
+      std::span<const TokenId> ids,
+      float scale,
+      Rows out,
+      FunctionRef<void(TokenId id, float* where)> decode
   );
   /// body(row, begin, end) over pieces of rows.
   void split_values(

@@ -246,7 +246,7 @@ RowPlan Gemma4Model::plan(Batch batch, std::span<const int> taps) const {
 void Gemma4Model::embed_rows(const RowPlan& plan) {
   const auto scale = static_cast<float>(std::sqrt(static_cast<double>(config_.hidden)));
   const Rows x = residual_.resize(plan.rows(), config_.hidden);  // [n, D]
-  ops_.gather_rows(*weights_.embedding, plan.tokens, scale, x);
+  embed(plan.tokens, scale, x);
 }
 
 /// u = (rms(M x / sqrt(D)) + T[t] * sqrt(P)) / sqrt(2), the norm over each layer's P values. It
@@ -434,7 +434,11 @@ void Gemma4Model::logits(const RowPlan& plan, Batch batch, Rows out) {
 }
 
 void Gemma4Model::embed(std::span<const TokenId> ids, float scale, Rows out) {
-  ops_.gather_rows(*weights_.embedding, ids, scale, out);
+  if (weights_.embedding != nullptr) {
+    ops_.gather_rows(*weights_.embedding, ids, scale, out);
+  } else {
+    ops_.gather_rows(*weights_.head, ids, scale, out);
+  }
 }
 
 void Gemma4Model::head(ConstRows hidden, Rows logits) {

@@ -69,7 +69,10 @@ std::string_view gemma4_head_name(const Checkpoint& checkpoint) {
 
 Gemma4Weights load_gemma4_weights(WeightLoader& loader, const Gemma4Config& config) {
   Gemma4Weights weights;
-  weights.embedding = loader.table(kGemma4Embedding, config.hidden);
+  const std::string_view head = gemma4_head_name(loader.checkpoint());
+  if (loader.tables() == TablePlace::kFile || head != kGemma4Embedding) {
+    weights.embedding = loader.table(kGemma4Embedding, config.hidden);
+  }
   if (config.ple_width > 0) {
     const int64_t all_layers = config.layer_count() * config.ple_width;
     weights.ple_embedding = loader.table("per_layer_token_embd.weight", all_layers);
@@ -86,7 +89,6 @@ Gemma4Weights load_gemma4_weights(WeightLoader& loader, const Gemma4Config& conf
     weights.layers.push_back(load_layer(loader, config, l));
   }
   weights.output_norm = loader.vector("output_norm.weight", config.hidden);
-  const std::string_view head = gemma4_head_name(loader.checkpoint());
   weights.head = loader.matrix(head, config.vocabulary, config.hidden);
   weights.head_tensor = &loader.checkpoint().at(head);
   loader.finish();

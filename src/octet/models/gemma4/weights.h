@@ -1,7 +1,8 @@
 // The weights of a gemma4 target as plain structs. Norms are decoded once, matrices are prepared
-// for the backend, the two embedding tables stay in the file and are read row by row. Shapes: D
-// hidden, L layers, P per-layer embedding width, V vocabulary, H query heads, K kv heads, d head
-// size, F MLP width. A matrix [out, in] maps `in` to `out` features.
+// for the backend, the two embedding tables are read row by row: from the file, from copies, or, if
+// there would be a copy of what the head holds already, out of the head. Shapes: D hidden, L
+// layers, P per-layer embedding width, V vocabulary, H query heads, K kv heads, d head size, F MLP
+// width. A matrix [out, in] maps `in` to `out` features.
 #pragma once
 
 #include <memory>
@@ -38,7 +39,7 @@ struct Gemma4Layer {
 };
 
 struct Gemma4Weights {
-  std::shared_ptr<const LogicalTensor> embedding;      // [V, D], read row by row
+  std::shared_ptr<const LogicalTensor> embedding;      // [V, D], by row; null: rows of the head
   std::shared_ptr<const LogicalTensor> ple_embedding;  // [ids, L*P], likewise; null when P is 0
   std::unique_ptr<Weight> ple_model_projection;        // [L*P, D]
   std::vector<float> ple_projection_norm;              // [P]
@@ -53,6 +54,7 @@ inline constexpr std::string_view kGemma4Embedding = "token_embd.weight";
 /// Of the tensor that the head multiplies with: its own, or the embedding.
 std::string_view gemma4_head_name(const Checkpoint& checkpoint);
 
+/// The embedding is null where tables go into memory and the head is the embedding.
 Gemma4Weights load_gemma4_weights(WeightLoader& loader, const Gemma4Config& config);
 
 }  // namespace octet

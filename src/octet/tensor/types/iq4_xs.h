@@ -38,6 +38,19 @@ struct IQ4XS {
     return (low | (upper << 4)) - 32;
   }
 
+  /// The inverse of group_scale, for all groups.
+  static void set_group_scales(const std::array<int8_t, 8>& scales, std::byte* block) noexcept {
+    uint32_t low = 0;
+    uint32_t upper = 0;
+    for (size_t group = 0; group < scales.size(); ++group) {
+      const auto stored = static_cast<uint32_t>(scales[group] + 32);
+      low |= (stored & 15U) << (4 * group);
+      upper |= (stored >> 4) << (2 * group);
+    }
+    store_u16(block + 2, static_cast<uint16_t>(upper));
+    store_u32(block + 4, low);
+  }
+
   static void encode(const float* values, const EncodeContext& context, std::byte* block) noexcept {
     const float sigma2 = sum_of_squares({values, 256}) * (2.0F / 256.0F);
     std::array<float, 8> scales{};
@@ -52,19 +65,15 @@ struct IQ4XS {
     }
     const float d = -largest_magnitude(scales) / 32.0F;
     const float inverse = inverse_or_zero(d);
-    uint32_t low = 0;
-    uint32_t upper = 0;
+    std::array<int8_t, 8> rounded{};
     for (size_t group = 0; group < scales.size(); ++group) {
       const int scale = std::clamp(round_to_even(inverse * scales[group]), -32, 31);
-      const auto stored = static_cast<uint32_t>(scale + 32);
-      low |= (stored & 15U) << (4 * group);
-      upper |= (stored >> 4) << (2 * group);
+      rounded[group] = static_cast<int8_t>(scale);
       const float group_inverse = inverse_or_zero(d * static_cast<float>(scale));
       iq4_pack({values + 32 * group, 32}, group_inverse, block + 8 + 16 * group);
     }
     store_f16(block, d);
-    store_u16(block + 2, static_cast<uint16_t>(upper));
-    store_u32(block + 4, low);
+    set_group_scales(rounded, block);
   }
 
   static bool is_valid(const std::byte* block) noexcept { return is_finite_f16(block); }

@@ -1,6 +1,6 @@
 // Where the bits of a weight lie inside a packed tile: the contract between weight_packing.cpp,
-// which writes tiles, and the tile kernels of every instruction set, which read them. Not a file
-// format; free to change.
+// which writes tiles, the tile kernels of every instruction set, which read them, and
+// weight_unpacking.cpp, which reads single rows. Not a file format; free to change.
 //
 // A tile is kTileRows output rows, cut along K into chunks of kChunkValues values (the last chunk
 // may be shorter). One vector lane is one output row: four consecutive values along K of one row

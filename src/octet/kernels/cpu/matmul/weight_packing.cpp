@@ -4,8 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "octet/base/check.h"
-#include "octet/tensor/types/block_bytes.h"
+#include "octet/kernels/cpu/matmul/block_codes.h"
 #include "octet/tensor/types/iq4_xs.h"
 #include "octet/tensor/types/k_scales.h"
 
@@ -13,12 +12,7 @@ namespace octet::cpu {
 
 namespace {
 
-using types::load_u16;
-using types::load_u32;
-using types::load_u8;
 using types::store_u32;
-
-constexpr uint32_t kLowNibbles = 0x0F0F0F0F;
 
 /// One row of the file, from the current chunk on. A row past the end of the matrix repeats one
 /// block of zeros.
@@ -34,102 +28,6 @@ using SourceRows = std::array<SourceRow, kTileRows>;
 
 constexpr size_t kLargestBlockBytes = 210;
 constexpr std::array<std::byte, kLargestBlockBytes> kZeroBlock{};
-
-/// The four low bits of the four bytes at `bytes`, or the four high ones.
-uint32_t nibbles_at(const std::byte* bytes, bool high) {
-  return (load_u32(bytes) >> (high ? 4 : 0)) & kLowNibbles;
-}
-
-/// Bit i of `bits` (i = 0..3) becomes bit 0 of byte i.
-uint32_t spread_bits(uint32_t bits) {
-  return ((bits & 15U) * 0x00204081U) & 0x01010101U;
-}
-
-// How each type stores codes: codes(block, v) are the four codes 4v..4v+3 of a block, one a byte.
-
-/// Blocks of 32 with the codes at `offset`: low nibbles are values 0..15, high ones 16..31.
-template <int block_bytes, int offset>
-struct SplitNibbles {
-  static constexpr int64_t kVectors = 8;
-  static constexpr int kBytes = block_bytes;
-  static uint32_t codes(const std::byte* block, int64_t v) {
-    return nibbles_at(block + offset + 4 * (v % 4), v >= 4);
-  }
-};
-
-/// Likewise with fifth bits in a 32-bit word before the nibbles.
-template <int block_bytes, int offset>
-struct SplitNibblesAndFifth {
-  static constexpr int64_t kVectors = 8;
-  static constexpr int kBytes = block_bytes;
-  static uint32_t codes(const std::byte* block, int64_t v) {
-    const uint32_t fifth = spread_bits(load_u32(block + offset) >> (4 * v));
-    return nibbles_at(block + offset + 4 + 4 * (v % 4), v >= 4) | (fifth << 4);
-  }
-};
-
-struct Q80Codes {
-  static constexpr int64_t kVectors = 8;
-  static constexpr int kBytes = 34;
-  static uint32_t codes(const std::byte* block, int64_t v) { return load_u32(block + 2 + 4 * v); }
-};
-
-struct Q4KCodes {
-  static constexpr int64_t kVectors = 64;
-  static constexpr int kBytes = 144;
-  static uint32_t codes(const std::byte* block, int64_t v) {
-    return nibbles_at(block + 16 + v / 16 * 32 + v % 8 * 4, v / 8 % 2 == 1);
-  }
-};
-
-struct Q5KCodes {
-  static constexpr int64_t kVectors = 64;
-  static constexpr int kBytes = 176;
-  static uint32_t codes(const std::byte* block, int64_t v) {
-    const uint32_t fifth = (load_u32(block + 16 + v % 8 * 4) >> (v / 8)) & 0x01010101U;
-    return nibbles_at(block + 48 + v / 16 * 32 + v % 8 * 4, v / 8 % 2 == 1) | (fifth << 4);
-  }
-};
-
-struct Q6KCodes {
-  static constexpr int64_t kVectors = 64;
-  static constexpr int kBytes = 210;
-  static uint32_t codes(const std::byte* block, int64_t v) {
-    const int64_t half = v / 32;
-    const int64_t quarter = v / 8 % 4;
-    const int64_t at = v % 8 * 4;
-    const uint32_t low = nibbles_at(block + 64 * half + 32 * (quarter % 2) + at, quarter >= 2);
-    const uint32_t upper = (load_u32(block + 128 + 32 * half + at) >> (2 * quarter)) & 0x03030303U;
-    return low | (upper << 4);
-  }
-};
-
-struct IQ4XSCodes {
-  static constexpr int64_t kVectors = 64;
-  static constexpr int kBytes = 136;
-  static uint32_t codes(const std::byte* block, int64_t v) {
-    return nibbles_at(block + 8 + v / 8 * 16 + v % 4 * 4, v / 4 % 2 == 1);
-  }
-};
-
-struct NVFP4Codes {
-  static constexpr int64_t kVectors = 16;
-  static constexpr int kBytes = 36;
-  static uint32_t codes(const std::byte* block, int64_t v) {
-    return nibbles_at(block + 4 + v / 4 * 8 + v % 2 * 4, v / 2 % 2 == 1);
-  }
-};
-
-/// Consecutive values are the low and the high nibble of a byte.
-struct NVFP4ModelOptCodes {
-  static constexpr int64_t kVectors = 4;
-  static constexpr int kBytes = 8;
-  static uint32_t codes(const std::byte* block, int64_t v) {
-    const uint32_t packed = load_u16(block + 2 * v);
-    return (packed & 0xFU) | ((packed & 0xF0U) << 4) | ((packed & 0xF00U) << 8) |
-           ((packed & 0xF000U) << 12);
-  }
-};
 
 /// Calls visit(v, block index, code vector inside the block) for `vectors` code vectors, unrolled
 /// so that shifts and offsets inside a block become constants.
@@ -168,7 +66,7 @@ void pack_fifth(const SourceRows& rows, int64_t vectors, std::byte* out) {
     const SourceRow row = rows[r];
     uint32_t plane = 0;
     for_each_vector<Codes>(vectors, [&](int64_t v, int64_t block, int64_t inside) {
-      plane |= ((Codes::codes(row.block(block), inside) >> 4) & 0x01010101U) << (v % 8);
+      plane |= ((Codes::codes(row.block(block), inside) >> 4) & kLowBits) << (v % 8);
       if (v % 8 == 7) {
         store_u32(out + v / 8 * 2 * kCodeVectorBytes + 4 * r, plane);
         plane = 0;
@@ -178,17 +76,18 @@ void pack_fifth(const SourceRows& rows, int64_t vectors, std::byte* out) {
 }
 
 void pack_six_bits(const SourceRows& rows, std::byte* out) {
+  using Codes = BlockCodes<DType::kQ6K>;
   for (int64_t row = 0; row < kTileRows; ++row) {
     const std::byte* block = rows[row].block(0);
     std::byte* half = out + row / kHalfRows * SixBitTile::kHalfBytes + 4 * (row % kHalfRows);
 #pragma GCC unroll 16
     for (int64_t group = 0; group < 16; ++group) {
       std::byte* codes = half + group * SixBitTile::kGroupBytes;
-      const uint32_t last = Q6KCodes::codes(block, 4 * group + 3);
+      const uint32_t last = Codes::codes(block, 4 * group + 3);
 #pragma GCC unroll 3
       for (int64_t i = 0; i < 3; ++i) {
         const uint32_t top = (last << (2 + 2 * i)) & 0xC0C0C0C0U;
-        store_u32(codes + i * kCodeVectorBytes, Q6KCodes::codes(block, 4 * group + i) | top);
+        store_u32(codes + i * kCodeVectorBytes, Codes::codes(block, 4 * group + i) | top);
       }
     }
   }
@@ -232,8 +131,9 @@ void pack_float(DType dtype, const SourceRows& rows, int64_t values, std::byte* 
 
 /// Codes, fifth bits, scales and minimums of a type with blocks of 32; the scale comes first in the
 /// block.
-template <DType dtype, typename Codes>
+template <DType dtype>
 void pack_block_chunk(const SourceRows& rows, int64_t values, std::byte* out) {
+  using Codes = BlockCodes<dtype>;
   const int64_t blocks = values / kBlockValues;
   if constexpr (dtype == DType::kQ8_0) {
     for (int64_t r = 0; r < kTileRows; ++r) {
@@ -264,7 +164,7 @@ std::byte valid_e4m3(std::byte scale) {
 }
 
 void pack_nvfp4_chunk(const SourceRows& rows, int64_t values, std::byte* out) {
-  pack_nibbles<NVFP4Codes>(rows, values / 4, out);
+  pack_nibbles<BlockCodes<DType::kNVFP4>>(rows, values / 4, out);
   std::byte* scales = out + BlockTile::scale_offset(DType::kNVFP4, values / kBlockValues);
   for (int64_t group = 0; group < values / 16; ++group) {
     for (int64_t row = 0; row < kTileRows; ++row) {
@@ -274,7 +174,7 @@ void pack_nvfp4_chunk(const SourceRows& rows, int64_t values, std::byte* out) {
 }
 
 void pack_nvfp4_modelopt_chunk(const SourceRows& rows, int64_t values, std::byte* out) {
-  pack_nibbles<NVFP4ModelOptCodes>(rows, values / 4, out);
+  pack_nibbles<BlockCodes<DType::kNVFP4ModelOpt>>(rows, values / 4, out);
   const int64_t blocks = (values + kBlockValues - 1) / kBlockValues;
   std::byte* scales = out + BlockTile::scale_offset(DType::kNVFP4ModelOpt, blocks);
   for (int64_t group = 0; group < values / 16; ++group) {
@@ -323,7 +223,7 @@ void pack_q6k_chunk(const SourceRows& rows, std::byte* out) {
 }
 
 void pack_iq4xs_chunk(const SourceRows& rows, std::byte* out) {
-  pack_nibbles<IQ4XSCodes>(rows, 64, out);
+  pack_nibbles<BlockCodes<DType::kIQ4XS>>(rows, 64, out);
   for (int64_t group = 0; group < 8; ++group) {
     for (int64_t row = 0; row < kTileRows; ++row) {
       out[LevelSuperTile::kScaleOffset + group * kTileRows + row] =
@@ -340,25 +240,25 @@ void pack_chunk(DType dtype, const SourceRows& rows, int64_t values, std::byte* 
     case DType::kBF16:
       return pack_float(dtype, rows, values, out);
     case DType::kQ8_0:
-      return pack_block_chunk<DType::kQ8_0, Q80Codes>(rows, values, out);
+      return pack_block_chunk<DType::kQ8_0>(rows, values, out);
     case DType::kQ4_0:
-      return pack_block_chunk<DType::kQ4_0, SplitNibbles<18, 2>>(rows, values, out);
+      return pack_block_chunk<DType::kQ4_0>(rows, values, out);
     case DType::kQ4_1:
-      return pack_block_chunk<DType::kQ4_1, SplitNibbles<20, 4>>(rows, values, out);
+      return pack_block_chunk<DType::kQ4_1>(rows, values, out);
     case DType::kQ5_0:
-      return pack_block_chunk<DType::kQ5_0, SplitNibblesAndFifth<22, 2>>(rows, values, out);
+      return pack_block_chunk<DType::kQ5_0>(rows, values, out);
     case DType::kQ5_1:
-      return pack_block_chunk<DType::kQ5_1, SplitNibblesAndFifth<24, 4>>(rows, values, out);
+      return pack_block_chunk<DType::kQ5_1>(rows, values, out);
     case DType::kIQ4NL:
-      return pack_block_chunk<DType::kIQ4NL, SplitNibbles<18, 2>>(rows, values, out);
+      return pack_block_chunk<DType::kIQ4NL>(rows, values, out);
     case DType::kMXFP4:
-      return pack_block_chunk<DType::kMXFP4, SplitNibbles<17, 1>>(rows, values, out);
+      return pack_block_chunk<DType::kMXFP4>(rows, values, out);
     case DType::kQ4K:
-      pack_nibbles<Q4KCodes>(rows, 64, out);
+      pack_nibbles<BlockCodes<DType::kQ4K>>(rows, 64, out);
       return pack_affine_scales(dtype, rows, out);
     case DType::kQ5K:
-      pack_nibbles<Q5KCodes>(rows, 64, out);
-      pack_fifth<Q5KCodes>(rows, 64, out + AffineSuperTile::fifth_offset());
+      pack_nibbles<BlockCodes<DType::kQ5K>>(rows, 64, out);
+      pack_fifth<BlockCodes<DType::kQ5K>>(rows, 64, out + AffineSuperTile::fifth_offset());
       return pack_affine_scales(dtype, rows, out);
     case DType::kQ6K:
       return pack_q6k_chunk(rows, out);
