@@ -96,71 +96,66 @@ int64_t bytes_of(const Checkpoint& checkpoint, std::string_view name) {
   return tensor == nullptr ? 0 : std::ssize(tensor->data) + std::ssize(tensor->block_scales);
 }
 
-/// Types of the embedding, and rows that do and do not fill the last tile.
-std::vector<GemmaShape> shapes_of_tables() {
-  std::vector<GemmaShape> shapes;
+/// f(shape) for types of the embedding, rows that do and do not fill the last tile, tied and own
+/// heads.
+template <class F>
+void for_each_shape_of_tables(F f) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ6K}) {
     for (const int64_t vocabulary : {64, 77}) {
-      GemmaShape shape;
-      shape.dtype = dtype;
-      shape.hidden = dtype == DType::kQ6K ? 256 : 32;
-      shape.vocabulary = vocabulary;
-      shapes.push_back(shape);
+      for (const bool own_head : {false, true}) {
+        SCOPED_TRACE(
+            testing::Message() << dtype_facts(dtype).name << ", " << vocabulary
+                               << " tokens, own head " << own_head
+        );
+        GemmaShape shape;
+        shape.dtype = dtype;
+        shape.hidden = dtype == DType::kQ6K ? 256 : 32;
+        shape.vocabulary = vocabulary;
+        shape.own_head = own_head;
+        shape.ple_width = dtype == DType::kQ6K && vocabulary == 77 ? 0 : shape.ple_width;
+        f(shape);
+      }
     }
   }
-  shapes.back().ple_width = 0;
-  return shapes;
+}
+
+TargetOptions tables_in_memory() {
+  TargetOptions options;
+  options.tables = TablePlace::kMemory;
+  return options;
 }
 
 TEST(Tables, InMemoryGiveTheRowsOfTheFile) {
-  for (GemmaShape shape : shapes_of_tables()) {
-    for (const bool own_head : {false, true}) {
-      shape.own_head = own_head;
-      SCOPED_TRACE(
-          testing::Message() << dtype_facts(shape.dtype).name << ", " << shape.vocabulary
-                             << " tokens, own head " << own_head
-      );
-      const auto checkpoint = make_gemma(shape, 9);
-      const auto ops = test_ops();
-      TargetOptions in_memory;
-      in_memory.tables = TablePlace::kMemory;
-      const auto from_file = load_target(checkpoint, *ops, {});
-      const auto from_memory = load_target(checkpoint, *ops, in_memory);
-      const std::vector<TokenId> text = random_tokens(40, from_file->shape().vocabulary, 2);
-      const TargetRun expected = run_target(*from_file, text, 8, {}, KvType::kBF16);
-      const TargetRun found = run_target(*from_memory, text, 8, {}, KvType::kBF16);
-      EXPECT_EQ(first_not_finite(expected.logits), "");
-      EXPECT_EQ(first_difference(found.logits, expected.logits), "");
-    }
-  }
+  for_each_shape_of_tables([](const GemmaShape& shape) {
+    const auto checkpoint = make_gemma(shape, 9);
+    const auto ops = test_ops();
+    const auto from_file = load_target(checkpoint, *ops, {});
+    const auto from_memory = load_target(checkpoint, *ops, tables_in_memory());
+    const std::vector<TokenId> text = random_tokens(40, from_file->shape().vocabulary, 2);
+    const TargetRun expected = run_target(*from_file, text, 8, {}, KvType::kBF16);
+    const TargetRun found = run_target(*from_memory, text, 8, {}, KvType::kBF16);
+    EXPECT_EQ(first_not_finite(expected.logits), "");
+    EXPECT_EQ(first_difference(found.logits, expected.logits), "");
+  });
 }
 
 /// Rows of a tied head are read out of its tiles: there is no copy of them beside it.
 TEST(Tables, InMemoryLeaveOutWhatTheHeadHolds) {
-  for (GemmaShape shape : shapes_of_tables()) {
-    for (const bool own_head : {false, true}) {
-      shape.own_head = own_head;
-      SCOPED_TRACE(
-          testing::Message() << dtype_facts(shape.dtype).name << ", " << shape.vocabulary
-                             << " tokens, own head " << own_head
-      );
-      const auto checkpoint = make_gemma(shape, 9);
-      const int64_t embedding = bytes_of(*checkpoint, "token_embd.weight");
-      const int64_t per_layer = bytes_of(*checkpoint, "per_layer_token_embd.weight");
-      ASSERT_GT(embedding, 0);
-      const auto ops = test_ops();
-      TargetOptions in_memory;
-      in_memory.tables = TablePlace::kMemory;
-      const ModelMemory file = load_target(checkpoint, *ops, {})->memory();
-      const ModelMemory memory = load_target(checkpoint, *ops, in_memory)->memory();
-      EXPECT_EQ(file.tables_bytes, embedding + per_layer);
-      EXPECT_EQ(memory.tables_bytes, own_head ? embedding + per_layer : per_layer);
-      EXPECT_EQ(memory.weights_bytes, file.weights_bytes);
-      const MemoryPlan plan = plan_target(*checkpoint, *ops, in_memory, 10, KvType::kF32, 8);
-      EXPECT_EQ(plan.tables_bytes, memory.tables_bytes);
-      EXPECT_EQ(plan.weights_bytes, memory.weights_bytes);
-    }
-  }
+  for_each_shape_of_tables([](const GemmaShape& shape) {
+    const auto checkpoint = make_gemma(shape, 9);
+    const int64_t embedding = bytes_of(*checkpoint, "token_embd.weight");
+    const int64_t per_layer = bytes_of(*checkpoint, "per_layer_token_embd.weight");
+    ASSERT_GT(embedding, 0);
+    const auto ops = test_ops();
+    const ModelMemory file = load_target(checkpoint, *ops, {})->memory();
+    const ModelMemory memory = load_target(checkpoint, *ops, tables_in_memory())->memory();
+    EXPECT_EQ(file.tables_bytes, embedding + per_layer);
+    EXPECT_EQ(memory.tables_bytes, shape.own_head ? embedding + per_layer : per_layer);
+    EXPECT_EQ(memory.weights_bytes, file.weights_bytes);
+    const MemoryPlan plan = plan_target(*checkpoint, *ops, tables_in_memory(), 10, KvType::kF32, 8);
+    EXPECT_EQ(plan.tables_bytes, memory.tables_bytes);
+    EXPECT_EQ(plan.weights_bytes, memory.weights_bytes);
+  });
 }
 
 }  // namespace

@@ -151,6 +151,52 @@ class AffineSuperFamily {
   }
 };
 
+/// What Q6_K and IQ4_XS share: groups of `group_values` with a signed scale each and no minimum;
+/// integer sums start from what the record says at `bias_offset`. `Tile` says where scales and d
+/// are.
+template <typename Lanes, int M, int half, typename Tile, int64_t group_values>
+class SignedSuperSums {
+ public:
+  static constexpr int64_t kVectors = group_values / 4;
+
+  OCTET_INLINE SignedSuperSums(const ChunkProduct& chunk, int64_t lane, int64_t bias_offset)
+      : chunk_(chunk),
+        lane_(lane),
+        bias_(chunk.record + bias_offset),
+        d_(Lanes::load_f16(chunk.tile + Tile::kDOffset + 2 * row())) {
+    set_zero<Lanes>(block_);
+  }
+
+  OCTET_INLINE void start(int64_t group, typename Lanes::Int (&dot)[M]) const {
+    start_at<Lanes>(bias_ + 4 * group * M, dot);
+  }
+  OCTET_INLINE const std::byte* activations(int64_t group) const {
+    return chunk_.record + group_values * group * M;
+  }
+  OCTET_INLINE void finish(int64_t group, const typename Lanes::Int (&dot)[M]) {
+    add_scaled<Lanes, M>(
+        dot,
+        Lanes::load_i8(chunk_.tile + Tile::kScaleOffset + group * kTileRows + row()),
+        d_,
+        block_
+    );
+  }
+  OCTET_INLINE void end() { add_super_block<Lanes, M, half>(chunk_, lane_, block_); }
+
+ protected:
+  /// The codes of the lanes, from the chunk's begin on.
+  OCTET_INLINE const std::byte* codes() const { return chunk_.tile + 4 * lane_; }
+
+ private:
+  OCTET_INLINE int64_t row() const { return half * kHalfRows + lane_; }
+
+  const ChunkProduct& chunk_;
+  int64_t lane_;
+  const std::byte* bias_;
+  typename Lanes::Float d_;
+  typename Lanes::Float block_[M];
+};
+
 /// Q6_K: y = d * scale_j * (q - 32), groups of 16. The offset is in the dot products from the
 /// start, as -32 * sum of the activation codes.
 struct SixBitFamily {
@@ -159,28 +205,18 @@ struct SixBitFamily {
   static constexpr int64_t kStepValues = 16;
 
   template <typename Lanes, int M, int half>
-  class Sums {
+  class Sums : public SignedSuperSums<Lanes, M, half, SixBitTile, kStepValues> {
    public:
     using Dot = typename Lanes::template UnsignedDot<63>;
-    static constexpr int64_t kVectors = 4;
 
     OCTET_INLINE Sums(const ChunkProduct& chunk, int64_t lane)
-        : chunk_(chunk),
-          lane_(lane),
-          bias_(chunk.record + Int8Per256Record::six_bias_offset(M)),
-          d_(Lanes::load_f16(chunk.tile + SixBitTile::kDOffset + 2 * row())) {
-      set_zero<Lanes>(block_);
-    }
+        : SignedSuperSums<Lanes, M, half, SixBitTile, kStepValues>(
+              chunk, lane, Int8Per256Record::six_bias_offset(M)
+          ) {}
 
-    OCTET_INLINE void start(int64_t group, typename Lanes::Int (&dot)[M]) const {
-      start_at<Lanes>(bias_ + 4 * group * M, dot);
-    }
-    OCTET_INLINE const std::byte* activations(int64_t group) const {
-      return chunk_.record + 16 * group * M;
-    }
     OCTET_INLINE typename Lanes::Bytes code(int64_t group, int64_t v) const {
       const std::byte* bytes =
-          chunk_.tile + group * SixBitTile::kGroupBytes + half * SixBitTile::kHalfBytes + 4 * lane_;
+          this->codes() + group * SixBitTile::kGroupBytes + half * SixBitTile::kHalfBytes;
       if (v < 3) {
         return Lanes::low6(Lanes::load_bytes(bytes + v * kCodeVectorBytes));
       }
@@ -190,25 +226,6 @@ struct SixBitFamily {
           Lanes::load_bytes(bytes + 2 * kCodeVectorBytes)
       );
     }
-    OCTET_INLINE void finish(int64_t group, const typename Lanes::Int (&dot)[M]) {
-      add_scaled<Lanes, M>(
-          dot,
-          Lanes::load_i8(chunk_.tile + SixBitTile::kScaleOffset + group * kTileRows + row()),
-          d_,
-          block_
-      );
-    }
-
-    OCTET_INLINE void end() { add_super_block<Lanes, M, half>(chunk_, lane_, block_); }
-
-   private:
-    OCTET_INLINE int64_t row() const { return half * kHalfRows + lane_; }
-
-    const ChunkProduct& chunk_;
-    int64_t lane_;
-    const std::byte* bias_;
-    typename Lanes::Float d_;
-    typename Lanes::Float block_[M];
   };
 };
 
@@ -219,51 +236,23 @@ struct LevelSuperFamily {
   static constexpr int64_t kStepValues = 32;
 
   template <typename Lanes, int M, int half>
-  class Sums {
+  class Sums : public SignedSuperSums<Lanes, M, half, LevelSuperTile, kStepValues> {
    public:
     using Dot = typename Lanes::template SignedDot<128>;
-    static constexpr int64_t kVectors = 8;
 
     OCTET_INLINE Sums(const ChunkProduct& chunk, int64_t lane)
-        : chunk_(chunk),
-          lane_(lane),
-          bias_(chunk.record + Int8Per256Record::bias32_offset(M)),
-          levels_(Lanes::template level_table<Lanes::kSignedBias>(types::kIQ4Levels)),
-          d_(Lanes::load_f16(chunk.tile + LevelSuperTile::kDOffset + 2 * row())) {
-      set_zero<Lanes>(block_);
-    }
+        : SignedSuperSums<Lanes, M, half, LevelSuperTile, kStepValues>(
+              chunk, lane, Int8Per256Record::bias32_offset(M)
+          ),
+          levels_(Lanes::template level_table<Lanes::kSignedBias>(types::kIQ4Levels)) {}
 
-    OCTET_INLINE void start(int64_t group, typename Lanes::Int (&dot)[M]) const {
-      start_at<Lanes>(bias_ + 4 * group * M, dot);
-    }
-    OCTET_INLINE const std::byte* activations(int64_t group) const {
-      return chunk_.record + 32 * group * M;
-    }
     OCTET_INLINE typename Lanes::Bytes code(int64_t group, int64_t v) const {
-      const auto nibbles =
-          Lanes::load_bytes(chunk_.tile + (group * 8 + v) * kCodeVectorBytes + 4 * lane_);
+      const auto nibbles = Lanes::load_bytes(this->codes() + (group * 8 + v) * kCodeVectorBytes);
       return Lanes::look_up(levels_, Lanes::template nibbles<half>(nibbles));
     }
-    OCTET_INLINE void finish(int64_t group, const typename Lanes::Int (&dot)[M]) {
-      add_scaled<Lanes, M>(
-          dot,
-          Lanes::load_i8(chunk_.tile + LevelSuperTile::kScaleOffset + group * kTileRows + row()),
-          d_,
-          block_
-      );
-    }
-
-    OCTET_INLINE void end() { add_super_block<Lanes, M, half>(chunk_, lane_, block_); }
 
    private:
-    OCTET_INLINE int64_t row() const { return half * kHalfRows + lane_; }
-
-    const ChunkProduct& chunk_;
-    int64_t lane_;
-    const std::byte* bias_;
     typename Lanes::LevelTable levels_;
-    typename Lanes::Float d_;
-    typename Lanes::Float block_[M];
   };
 };
 
