@@ -227,8 +227,8 @@ struct CpuMatmul::State {
   int64_t rows_per_pass(ConstRows x) const;
   int64_t share_tiles(ConstRows x) const;
   void request_tile(int64_t tile) const;
-  void multiply_tiles(Range tiles, ConstRows x, float* sums);
-  void multiply_run(const Run& run, Range tiles, Range rows, float* sums);
+  void multiply_tiles(Range share, ConstRows x, float* sums);
+  void multiply_run(const Run& run, Range tiles_of_run, Range rows, float* sums);
 
   int64_t pack_units(ConstRows x) const {
     return divide_up(x.rows, kernels.group_rows) * chunk_count(x.cols);
