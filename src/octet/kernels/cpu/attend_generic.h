@@ -39,7 +39,7 @@ class AttendGroup {
   static constexpr int kVectors = L::kScoreVectors;
   /// Keys of a block. A vector has four columns of four keys, so a sum over columns leaves only
   /// four lanes a key to be added.
-  static constexpr int64_t kKeys = 4 * kVectors;
+  static constexpr int64_t kKeys = int64_t{4} * kVectors;
   /// Positions and columns of a block of values: it stays in the first-level cache, next to weights
   /// and sums, while all queries pass over it.
   static constexpr int64_t kValueRows = 64;
@@ -109,7 +109,7 @@ class AttendGroup {
   /// Keys of a block as floats: for four columns at a time, kVectors vectors of four keys.
   void stage_keys(const std::byte* keys) {
     for (int vector = 0; vector < kVectors; ++vector) {
-      const std::byte* four = keys + 4 * vector * row_bytes_;
+      const std::byte* four = keys + int64_t{4} * vector * row_bytes_;
       const std::byte* rows[4] = {
           four, four + row_bytes_, four + 2 * row_bytes_, four + 3 * row_bytes_};
       float* to = t_.staged + vector * kLanes;
@@ -117,7 +117,7 @@ class AttendGroup {
         Floats quads[8];
         KvRows::load_keys(rows, width_, c, quads);
         unroll<8>([&](auto i) { L::store(to + i * kVectors * kLanes, quads[i]); });
-        to += 8 * kVectors * kLanes;
+        to += int64_t{8} * kVectors * kLanes;
       }
     }
   }
@@ -248,7 +248,7 @@ class AttendGroup {
       __builtin_prefetch(row + ahead);
       load_values<kPairs>(row, column, value);
       unroll<2 * kPairs>([&](auto i) { L::store(to + i * kLanes, value[i]); });
-      to += 2 * kPairs * kLanes;
+      to += int64_t{2} * kPairs * kLanes;
     }
     const float* staged = t_.staged;
     for (int64_t q = 0; q < t_.count; q += L::kSumQueries) {

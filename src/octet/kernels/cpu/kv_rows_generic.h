@@ -31,7 +31,7 @@ struct Bf16Rows {
   }
   /// 32 columns from the order of load, all even ones and then all odd ones.
   static void unpack_value(const float* packed, float* plain) {
-    for (int i = 0; i < 16; ++i) {
+    for (int64_t i = 0; i < 16; ++i) {
       plain[2 * i] = packed[i];
       plain[2 * i + 1] = packed[16 + i];
     }
