@@ -27,6 +27,8 @@ constexpr double kBalanceMemory = 0.98;
 // The balance is seen as though so many full blocks more had been so much faster than plain steps:
 // one bad block at the start proves nothing, a few do.
 constexpr double kTrustBlocks = 3.0;
+// The same where looks have begun it again: they may have met a phrase.
+constexpr double kTrustBlocksAfterLooks = 2.0;
 constexpr double kTrustSpeedup = 1.4;
 // Drafting is given up when it is slower by this: the balance scatters, and coming back takes time.
 constexpr double kPatience = 1.02;
@@ -152,7 +154,10 @@ double StepCosts::forward_ms(int rows) const {
 }
 
 BlockPolicy::BlockPolicy(const StepCosts& costs, int max_drafts)
-    : costs_(costs), max_drafts_(std::min(max_drafts, kMaxDrafts)), until_plain_(kPlainDistance) {}
+    : costs_(costs),
+      max_drafts_(std::min(max_drafts, kMaxDrafts)),
+      trust_blocks_(kTrustBlocks),
+      until_plain_(kPlainDistance) {}
 
 BlockPolicy BlockPolicy::for_another_text() const {
   BlockPolicy other = *this;
@@ -242,7 +247,7 @@ double BlockPolicy::balance_ms() const {
 
 double BlockPolicy::ms_per_token() const {
   const double plain = std::max(costs_.forward_ms(1), 1e-9);
-  const double trust_ms = kTrustBlocks * block_ms(max_drafts_ + 1);
+  const double trust_ms = trust_blocks_ * block_ms(max_drafts_ + 1);
   return (trust_ms + balance_ms()) / (tokens_ + kTrustSpeedup * trust_ms / plain);
 }
 
@@ -250,7 +255,7 @@ int64_t BlockPolicy::probe_distance() const {
   const double plain = std::max(costs_.forward_ms(1), 1e-9);
   const auto distance = static_cast<int64_t>(costs_.look_ms() / (kProbeShare * plain));
   // The first looks come sooner: a judgement made in haste is corrected early.
-  const int64_t hurry = looks_ == 0 ? 4 : looks_ == 1 ? 2 : 1;
+  const int64_t hurry = looks_ < 3 ? int64_t{8} >> looks_ : 1;
   return std::clamp(distance / hurry, kLeastProbeDistance, kMostProbeDistance);
 }
 
@@ -427,6 +432,7 @@ void BlockPolicy::judge_look(int right) {
       return;
     }
     begin();
+    trust_blocks_ = kTrustBlocksAfterLooks;
     tokens_ = 0.0;
     blocks_.fill(0.0);
   }

@@ -138,6 +138,7 @@ class BlockPolicy {
   std::vector<int> classes_;  // of the drafts kept in this step; empty: by place
   // Of steps that drafted, exponentially forgotten: their tokens, and their number by rows. Counts
   // instead of times, so that a cost that turns out to be another is another for all of them.
+  double trust_blocks_;  // full blocks that the balance is thought to have besides
   double tokens_ = 0.0;
   std::array<double, kMaxDrafts + 2> blocks_{};
   bool drafting_ = true;
