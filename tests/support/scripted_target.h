@@ -95,10 +95,11 @@ class ScriptedTarget : public TargetModel {
   int64_t rows_computed = 0;
   int64_t forwards = 0;
   int64_t feature_rows_computed = 0;
+  int64_t weights_bytes = 0;
 
   const TargetShape& shape() const override { return shape_; }
   int64_t max_rows() const override { return rows_limit; }
-  ModelMemory memory() const override { return {}; }
+  ModelMemory memory() const override { return {.weights_bytes = weights_bytes}; }
   std::unique_ptr<SequenceCache> new_cache(int64_t positions, KvType /*type*/) const override {
     return std::make_unique<ScriptedCache>(positions);
   }

@@ -23,6 +23,8 @@ namespace octet::cli {
 namespace {
 
 constexpr int64_t kDefaultContext = 8192;
+// Of learning costs before a reply that somebody waits for.
+constexpr double kUnnoticedMs = 20.0;
 
 void require_architecture(
     const Checkpoint& checkpoint, std::string_view expected, std::string_view flag
@@ -89,6 +91,7 @@ EngineOptions Pair::engine_options(int parallel) const {
   options.queue_length = parallel;
   options.slots = parallel;
   options.step_rows = target->max_rows();
+  options.learn_costs_ms = kUnnoticedMs;
   return options;
 }
 

@@ -24,6 +24,10 @@
 
 namespace octet::cli {
 
+/// What a command that nobody waits for yet may spend on learning what steps cost
+/// (speculation/learn_costs.h).
+inline constexpr double kWarmUpMs = 5000.0;
+
 struct Pair {
   std::shared_ptr<const Checkpoint> target_checkpoint;
   std::shared_ptr<const Checkpoint> draft_checkpoint;  // null without a drafter file
@@ -46,7 +50,8 @@ struct Pair {
   GeneratorOptions generator_options() const {
     return {.context_length = context, .kv_type = kv_type};
   }
-  /// For so many replies at a time, none waiting, and as many texts.
+  /// For so many replies at a time, none waiting, and as many texts. What steps cost is learnt
+  /// beforehand where nobody would notice.
   EngineOptions engine_options(int parallel) const;
 };
 

@@ -9,6 +9,7 @@
 #include "octet/base/check.h"
 #include "octet/base/error.h"
 #include "octet/engine/engine_worker.h"
+#include "octet/speculation/learn_costs.h"
 
 namespace octet {
 namespace {
@@ -44,6 +45,7 @@ Engine::Worker::Worker(
   OCTET_CHECK(options.parallel >= 1 && options.step_rows >= 1 && options.queue_length >= 0);
   options_.context_length = checked_context_length(options.context_length, target.shape());
   status_.cache_bytes_limit = options_.cache_bytes;
+  learn_costs(cycle_, target, drafter, options.learn_costs_ms);
   thread_ = std::thread([this] { loop(); });
 }
 

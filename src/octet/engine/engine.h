@@ -63,6 +63,9 @@ struct EngineOptions {
   /// come on top, up to max_drafts() rows for each of those.
   int64_t step_rows = 256;
   int64_t shared_prompt_rows = 64;  // of them for prompts while somebody waits for the next word
+  /// Spent at most, by the constructor, on measuring what steps cost (learn_costs.h), so that the
+  /// first replies need not; 0: they do.
+  double learn_costs_ms = 0.0;
 };
 
 /// One step of the worker, for whoever counts.

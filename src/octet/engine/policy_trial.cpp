@@ -12,6 +12,7 @@
 #include "octet/base/philox.h"
 #include "octet/speculation/block_policy.h"
 #include "octet/speculation/cycle.h"
+#include "octet/speculation/learn_costs.h"
 #include "octet/speculation/sequence.h"
 
 namespace octet {
@@ -41,6 +42,9 @@ class CoinDrafter : public Drafter {
 
   void propose(std::span<DraftTask> tasks) override {
     inner_.propose(tasks);
+    if (text_.empty()) {
+      return;  // costs are being learnt, and any guess will do
+    }
     for (const DraftTask& task : tasks) {
       task.out->clear();
       for (int j = 0; j < task.count; ++j) {
@@ -71,36 +75,52 @@ double sum(const StepTimes& times) {
   return times.draft_ms + times.forward_ms + times.verify_ms + times.commit_ms;
 }
 
-/// One way to decode, with costs, policy and figures that last from reply to reply.
+/// One way to decode, with costs, policy, caches and figures that last from reply to reply.
 class Arm {
  public:
-  Arm(TargetModel& target, Drafter& drafter, std::string name, int draft_max, bool adaptive)
-      : target_(target),
-        drafter_(drafter),
+  /// What all arms of a trial share. context: most positions of a text.
+  struct Trial {
+    TargetModel& target;
+    Drafter& drafter;
+    const PolicyTrialRequest& request;
+    int64_t context;
+  };
+
+  Arm(const Trial& trial, std::string name, int draft_max, bool adaptive)
+      : trial_(trial),
         draft_max_(draft_max),
-        cycle_(target, drafter),
-        policy_(cycle_.costs(), std::min(draft_max, drafter.max_drafts())),
+        cycle_(trial.target, trial.drafter),
+        policy_(cycle_.costs(), std::min(draft_max, trial.drafter.max_drafts())),
         adaptive_(adaptive) {
     figures_.name = std::move(name);
+    sequence_.cache = trial.target.new_cache(trial.context, trial.request.kv_type);
+    sequence_.draft_state = trial.drafter.new_state(trial.context);
+    if (adaptive) {
+      learn_costs(cycle_, trial.target, trial.drafter, trial.request.learn_costs_ms);
+    }
   }
 
-  void begin(const PolicyTrialRequest& request, size_t index, int64_t context) {
+  void begin(size_t index) {
+    const PolicyTrialRequest& request = trial_.request;
     const std::vector<TokenId>& prompt = request.prompts[index];
     SamplingParams sampling = request.sampling;
     sampling.seed += index;
-    sequence_ = Sequence();
+    Sequence fresh;
+    fresh.cache = std::move(sequence_.cache);
+    fresh.draft_state = std::move(sequence_.draft_state);
+    sequence_ = std::move(fresh);
+    sequence_.cache->truncate(0);
+    trial_.drafter.truncate(*sequence_.draft_state, 0);
     sequence_.tokens = prompt;
     sequence_.prompt_length = std::ssize(prompt);
-    sequence_.cache = target_.new_cache(context, request.kv_type);
-    sequence_.draft_state = drafter_.new_state(context);
     sequence_.penalties = PenaltyWindow(sampling, prompt);
-    sequence_.sampler = std::make_shared<const Sampler>(sampling, target_.shape().vocabulary);
+    sequence_.sampler = std::make_shared<const Sampler>(sampling, trial_.target.shape().vocabulary);
     sequence_.draft_max = draft_max_;
     sequence_.feed_drafter = draft_max_ > 0;
     sequence_.policy = adaptive_ ? &policy_ : nullptr;
     sequence_.stop_tokens = request.stop_tokens;
     sequence_.max_tokens = request.max_tokens;
-    sequence_.context_length = context;
+    sequence_.context_length = trial_.context;
     reply_tokens_ = 0;
     reply_ms_ = 0.0;
   }
@@ -137,8 +157,7 @@ class Arm {
   }
 
  private:
-  TargetModel& target_;
-  Drafter& drafter_;
+  Trial trial_;
   int draft_max_;
   Cycle cycle_;
   BlockPolicy policy_;
@@ -153,14 +172,11 @@ class Arm {
 /// Lets all arms write the reply to one prompt, in turn. The order is another in every turn: what
 /// the arm before left in the caches must favour none.
 void write_reply(
-    std::span<const std::unique_ptr<Arm>> arms,
-    const PolicyTrialRequest& request,
-    size_t index,
-    int64_t context
+    std::span<const std::unique_ptr<Arm>> arms, const PolicyTrialRequest& request, size_t index
 ) {
   std::vector<Arm*> order;
   for (const std::unique_ptr<Arm>& arm : arms) {
-    arm->begin(request, index, context);
+    arm->begin(index);
     order.push_back(arm.get());
   }
   std::minstd_rand shuffling(static_cast<unsigned>(index) + 1);
@@ -175,6 +191,25 @@ void write_reply(
     OCTET_CHECK(arm->done() && arm->text() == arms.front()->text());
     arm->end_round();
   }
+}
+
+/// Positions that the longest reply's text may have. Throws for a prompt that leaves no room.
+int64_t longest_text(const TargetModel& target, const PolicyTrialRequest& request) {
+  int64_t longest = 0;
+  for (size_t i = 0; i < request.prompts.size(); ++i) {
+    const auto length = std::ssize(request.prompts[i]);
+    const int64_t context = std::min(target.shape().context_length, length + request.max_tokens);
+    if (length == 0 || length >= context) {
+      throw Error(
+          ErrorKind::kInvalidArgument,
+          fmt::format(
+              "prompt {} of the trial has {} tokens, expected 1 to {}", i, length, context - 1
+          )
+      );
+    }
+    longest = std::max(longest, context);
+  }
+  return longest;
 }
 
 }  // namespace
@@ -207,45 +242,32 @@ PolicyTrialResult try_policy(
 ) {
   CoinDrafter coin(drafter, target.shape().vocabulary, request.acceptance.value_or(0.0));
   Drafter& used = request.acceptance ? static_cast<Drafter&>(coin) : drafter;
+  const Arm::Trial trial = {target, used, request, longest_text(target, request)};
   std::vector<std::unique_ptr<Arm>> arms;
-  arms.push_back(std::make_unique<Arm>(target, used, "plain", 0, false));
+  arms.push_back(std::make_unique<Arm>(trial, "plain", 0, false));
   for (const int length : request.lengths) {
-    arms.push_back(
-        std::make_unique<Arm>(target, used, fmt::format("{} drafts", length), length, false)
-    );
+    arms.push_back(std::make_unique<Arm>(trial, fmt::format("{} drafts", length), length, false));
   }
-  arms.push_back(std::make_unique<Arm>(target, used, "adaptive", kMaxDrafts, true));
+  arms.push_back(std::make_unique<Arm>(trial, "adaptive", kMaxDrafts, true));
   PolicyTrialResult result;
   for (size_t i = 0; i < request.prompts.size(); ++i) {
-    const auto length = std::ssize(request.prompts[i]);
-    const int64_t context = std::min(target.shape().context_length, length + request.max_tokens);
-    if (length == 0 || length >= context) {
-      throw Error(
-          ErrorKind::kInvalidArgument,
-          fmt::format(
-              "prompt {} of the trial has {} tokens, expected 1 to {}", i, length, context - 1
-          )
-      );
-    }
     if (request.acceptance || i == 0) {  // the text, to be foreseen; and a warm machine for all
-      Arm scout(target, used, "scout", 0, false);
-      scout.begin(request, i, context);
+      Arm scout(trial, "scout", 0, false);
+      scout.begin(i);
       scout.write_until(request.max_tokens);
       coin.foresee(scout.text());
     }
     for (int round = 0; round < request.rounds; ++round) {
-      write_reply(arms, request, i, context);
+      write_reply(arms, request, i);
     }
-    int64_t kv_bytes = 0;
-    int64_t draft_context_bytes = 0;
     for (const std::unique_ptr<Arm>& arm : arms) {
       arm->end();
-      kv_bytes += arm->kv_bytes();
-      draft_context_bytes += arm->draft_context_bytes();
     }
-    result.kv_bytes = std::max(result.kv_bytes, kv_bytes);
-    result.draft_context_bytes = std::max(result.draft_context_bytes, draft_context_bytes);
     on_reply(static_cast<int64_t>(i) + 1);
+  }
+  for (const std::unique_ptr<Arm>& arm : arms) {
+    result.kv_bytes += arm->kv_bytes();
+    result.draft_context_bytes += arm->draft_context_bytes();
   }
   result.plain = arms.front()->figures();
   for (size_t i = 1; i + 1 < arms.size(); ++i) {

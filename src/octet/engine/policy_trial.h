@@ -31,6 +31,8 @@ struct PolicyTrialRequest {
   /// Probability that a draft is right when those before it are; nullopt: as the drafter guesses.
   std::optional<double> acceptance;
   KvType kv_type = KvType::kBF16;
+  /// For the adaptive arm to measure costs before its first reply, as a server does; 0: none.
+  double learn_costs_ms = 0.0;
 };
 
 struct PolicyArm {
@@ -45,7 +47,7 @@ struct PolicyTrialResult {
   PolicyArm plain;
   std::vector<PolicyArm> fixed;  // in the order asked
   PolicyArm adaptive;
-  int64_t kv_bytes = 0;             // of the caches of all arms together, at most
+  int64_t kv_bytes = 0;             // of the caches of all arms together
   int64_t draft_context_bytes = 0;  // likewise
 
   /// Adaptive time a token over that of plain decoding, and over that of the best of plain decoding

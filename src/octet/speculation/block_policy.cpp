@@ -1,7 +1,8 @@
 #include "octet/speculation/block_policy.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "octet/base/check.h"
@@ -9,12 +10,16 @@
 namespace octet {
 namespace {
 
-// A place's acceptance before anything was seen, and how many observations it weighs: high, so that
-// a new sequence begins by drafting; light, so that a few bad blocks end it. For a draft with a
-// confidence, that is what is expected of it.
+// The acceptance of a block's first place before anything was seen (high, so that a new sequence
+// begins by drafting), and how many observations that weighs; likewise what a place is expected to
+// do, which is what the place before it does. For a draft with a confidence, that is what is
+// expected of it.
 constexpr double kPlaceAcceptance = 0.75;
-constexpr double kPlaceWeight = 1.0;
+constexpr double kPlaceWeight = 4.0;
 constexpr double kConfidenceWeight = 4.0;
+// A drafter that was not seen yet is right about as often as this power of how sure it says to be:
+// it knows its rivals for a place, not whether the text is one that it was trained for.
+constexpr double kConfidencePower = 1.5;
 // How many observations of its own what is known of other texts weighs.
 constexpr double kOthersWeight = 4.0;
 // Share of the past that one more observation of a class keeps, and that a step keeps of all
@@ -22,14 +27,9 @@ constexpr double kOthersWeight = 4.0;
 constexpr double kClassMemory = 0.995;
 constexpr double kStepMemory = 0.997;
 
-// Share of the past that one more drafted step keeps in the balance of tokens and time.
-constexpr double kBalanceMemory = 0.98;
-// The balance is seen as though so many full blocks more had been so much faster than plain steps:
-// one bad block at the start proves nothing, a few do.
-constexpr double kTrustBlocks = 3.0;
-// The same where looks have begun it again: they may have met a phrase.
-constexpr double kTrustBlocksAfterLooks = 2.0;
-constexpr double kTrustSpeedup = 1.4;
+// What is believed of drafting when it begins (DraftBalance): so many plain steps over the tokens
+// that a full block must bring. The more it must, the less likely it does.
+constexpr double kTrustSteps = 9.0;
 // Drafting is given up when it is slower by this: the balance scatters, and coming back takes time.
 constexpr double kPatience = 1.02;
 // It is taken up again without a look when costs of today make the same balance so much faster for
@@ -44,12 +44,14 @@ constexpr int64_t kPlainDistanceInSuspicion = 4;
 constexpr int kPlainStepsInSuspicion = 24;
 
 // While drafting does not pay, looks at it may cost this share of plain decoding.
-constexpr double kProbeShare = 0.0025;
+constexpr double kProbeShare = 0.003;
+// The first looks after drafting was given up come so much sooner, the second one half of it.
+constexpr int64_t kFirstHurry = 4;
 constexpr int64_t kLeastProbeDistance = 16;
 constexpr int64_t kMostProbeDistance = 2048;
-// After a look that would have beaten plain decoding, so many more have to beat it together; the
-// first does not count, because it was picked for its luck.
-constexpr int kLooksInARow = 2;
+// After a look that would have beaten plain decoding, so many blocks have to beat it together
+// before drafting begins for good; the look does not count, because it was picked for its luck.
+constexpr int kBlocksInARow = 2;
 // Fewer blocks than this before drafting is given up again were a false alarm, and what was found
 // before stands: looks do not hurry.
 constexpr double kFalseAlarmBlocks = 32.0;
@@ -66,12 +68,8 @@ constexpr int64_t kFreshPasses = 24;
 // While drafting, what blocks cost is measured again when it is older than this: a length that an
 // outlier made look dear would never be tried again.
 constexpr int64_t kRefreshPasses = 150;
-// So many observations of a cost make it one to judge by.
-constexpr int kSureCount = 2;
 // So many blocks in a row that are cut show that full ones do not come, where replies are short.
 constexpr int kShortBlocks = 8;
-// Observations from before so many passes are of another time.
-constexpr int64_t kStalePasses = 200;
 
 constexpr std::array<float, 12> kConfidenceEdges = {
     0.05F, 0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F, 0.9F, 0.95F, 0.98F};
@@ -85,79 +83,8 @@ int confidence_class(float confidence) {
 
 }  // namespace
 
-void StepCosts::Samples::add(double ms, int64_t pass) {
-  if (pass - last_pass > kStalePasses) {
-    count = 0;
-  }
-  recent[static_cast<size_t>(count) % recent.size()] = ms;
-  ++count;
-  last_pass = pass;
-  std::array<double, 15> sorted = recent;
-  const auto used = std::min<size_t>(static_cast<size_t>(count), sorted.size());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((used - 1) / 2);
-  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(used));
-  median = *middle;
-}
-
-void StepCosts::observe_forward(int rows, double ms) {
-  OCTET_CHECK(rows >= 1);
-  ++passes_;
-  if (rows <= kMaxRows) {
-    forward_[static_cast<size_t>(rows)].add(ms, passes_);
-  }
-}
-
-void StepCosts::observe_draft(double ms) {
-  draft_.add(ms, passes_);
-}
-
-void StepCosts::observe_look(double ms) {
-  look_.add(ms, passes_);
-}
-
-int64_t StepCosts::forward_age(int rows) const {
-  return passes_ - forward_[static_cast<size_t>(rows)].last_pass;
-}
-
-bool StepCosts::knows_forward(int rows) const {
-  return forward_[static_cast<size_t>(rows)].count > 0;
-}
-
-bool StepCosts::sure_of_forward(int rows) const {
-  return forward_[static_cast<size_t>(rows)].count >= kSureCount;
-}
-
-double StepCosts::forward_ms(int rows) const {
-  if (knows_forward(rows)) {
-    return forward_[static_cast<size_t>(rows)].median;
-  }
-  int below = rows;
-  while (below >= 1 && !knows_forward(below)) {
-    --below;
-  }
-  int above = rows;
-  while (above <= kMaxRows && !knows_forward(above)) {
-    ++above;
-  }
-  const bool has_below = below >= 1;
-  const bool has_above = above <= kMaxRows;
-  if (!has_below && !has_above) {
-    return 0.0;
-  }
-  if (!has_below || !has_above) {
-    return forward_[static_cast<size_t>(has_below ? below : above)].median;
-  }
-  const double low = forward_[static_cast<size_t>(below)].median;
-  const double high = forward_[static_cast<size_t>(above)].median;
-  return low +
-         (high - low) * static_cast<double>(rows - below) / static_cast<double>(above - below);
-}
-
 BlockPolicy::BlockPolicy(const StepCosts& costs, int max_drafts)
-    : costs_(costs),
-      max_drafts_(std::min(max_drafts, kMaxDrafts)),
-      trust_blocks_(kTrustBlocks),
-      until_plain_(kPlainDistance) {}
+    : costs_(costs), max_drafts_(std::min(max_drafts, kMaxDrafts)), until_plain_(kPlainDistance) {}
 
 BlockPolicy BlockPolicy::for_another_text() const {
   BlockPolicy other = *this;
@@ -177,8 +104,8 @@ double BlockPolicy::probability(int row, std::span<const float> confidence) cons
   if (!confidence.empty()) {
     const float sure = confidence[static_cast<size_t>(row)];
     const Record& seen = by_confidence_[static_cast<size_t>(confidence_class(sure))];
-    return (seen.hits + kConfidenceWeight * static_cast<double>(sure)) /
-           (seen.trials + kConfidenceWeight);
+    const double expected = std::pow(static_cast<double>(sure), kConfidencePower);
+    return (seen.hits + kConfidenceWeight * expected) / (seen.trials + kConfidenceWeight);
   }
   // A place is expected to do as well as the one before it, until it was seen: blocks that were
   // kept short then grow again where the text is easy.
@@ -229,38 +156,26 @@ int BlockPolicy::cost_to_refresh() const {
   return longest >= 1 && costs_.forward_age(longest + 1) > kRefreshPasses ? longest : -1;
 }
 
-/// A step that drafts and passes `rows` rows through the target.
-double BlockPolicy::block_ms(int rows) const {
-  return costs_.draft_ms() + costs_.forward_ms(rows);
-}
-
-/// What the steps of the balance cost today.
-double BlockPolicy::balance_ms() const {
-  double ms = 0.0;
-  for (size_t rows = 1; rows < blocks_.size(); ++rows) {
-    if (blocks_[rows] > 0.0) {
-      ms += blocks_[rows] * block_ms(static_cast<int>(rows));
-    }
-  }
-  return ms;
-}
-
 double BlockPolicy::ms_per_token() const {
-  const double plain = std::max(costs_.forward_ms(1), 1e-9);
-  const double trust_ms = trust_blocks_ * block_ms(max_drafts_ + 1);
-  return (trust_ms + balance_ms()) / (tokens_ + kTrustSpeedup * trust_ms / plain);
+  const double break_even = costs_.block_ms(max_drafts_ + 1) / std::max(costs_.forward_ms(1), 1e-9);
+  return balance_.ms_per_token(costs_, max_drafts_, kTrustSteps / std::max(break_even, 1.0));
 }
 
 int64_t BlockPolicy::probe_distance() const {
   const double plain = std::max(costs_.forward_ms(1), 1e-9);
   const auto distance = static_cast<int64_t>(costs_.look_ms() / (kProbeShare * plain));
   // The first looks come sooner: a judgement made in haste is corrected early.
-  const int64_t hurry = looks_ < 3 ? int64_t{8} >> looks_ : 1;
+  const int64_t hurry = looks_ < 2 ? kFirstHurry >> looks_ : 1;
   return std::clamp(distance / hurry, kLeastProbeDistance, kMostProbeDistance);
 }
 
-bool BlockPolicy::wants_features() const {
-  return drafting_ || looking_ || !look_.drafts.empty() || until_probe_ <= kContextForLook;
+int64_t BlockPolicy::features_wanted() const {
+  if (drafting_) {
+    return std::numeric_limits<int64_t>::max();
+  }
+  const bool soon =
+      looking_ || run_ > 0 || !look_.drafts.empty() || until_probe_ <= kContextForLook;
+  return soon ? kContextForLook : 0;
 }
 
 int BlockPolicy::next_drafts() {
@@ -282,7 +197,8 @@ int BlockPolicy::next_drafts() {
 
 /// Costs have turned out to be others. What was seen has to say so by itself, without trust.
 void BlockPolicy::begin_if_cheaper() {
-  const bool cheaper = kReturn * balance_ms() < tokens_ * costs_.forward_ms(1);
+  const double ms = balance_.ms_per_token(costs_, max_drafts_, 0.0);
+  const bool cheaper = kReturn * ms < costs_.forward_ms(1);
   cheaper_steps_ = cheaper ? cheaper_steps_ + 1 : 0;
   if (cheaper_steps_ >= kStepsToReturn) {
     begin();
@@ -294,11 +210,13 @@ int BlockPolicy::next_of_plain() {
     forced_ = max_drafts_;
     return max_drafts_;
   }
-  if (--until_probe_ > 0) {
+  if (run_ == 0 && --until_probe_ > 0) {
     return 0;
   }
-  ++looks_;
-  until_probe_ = probe_distance();
+  if (run_ == 0) {
+    ++looks_;
+    until_probe_ = probe_distance();
+  }
   looking_ = true;
   return max_drafts_;
 }
@@ -309,8 +227,7 @@ int BlockPolicy::next_of_drafting() {
     if (costs_.forward_age(1) <= kFreshPasses) {
       drafting_ = false;
       plain_ms_given_up_ = plain_ms;
-      const double blocks = std::accumulate(blocks_.begin(), blocks_.end(), 0.0);
-      looks_ = blocks < kFalseAlarmBlocks ? looks_ : 0;
+      looks_ = balance_.blocks() < kFalseAlarmBlocks ? looks_ : 0;
       until_probe_ = probe_distance();
     }
     return 0;
@@ -366,25 +283,26 @@ int BlockPolicy::keep(std::span<const TokenId> drafts, std::span<const float> co
   const bool cut = drafted < max_drafts_;
   short_blocks_ = cut ? short_blocks_ + 1 : 0;
   longest_short_ = cut ? std::max(longest_short_, drafted) : 0;
-  std::vector<int> classes;
+  classes_.clear();
+  confidence_.assign(confidence.begin(), confidence.end());
   for (int row = 0; row < drafted && !confidence.empty(); ++row) {
-    classes.push_back(confidence_class(confidence[static_cast<size_t>(row)]));
+    classes_.push_back(confidence_class(confidence[static_cast<size_t>(row)]));
   }
   int kept = best_length(drafted, confidence);
-  if (looking_) {
+  if (looking_ && run_ == 0 && (kept == 0 || confidence.empty())) {
     look_ = {
         std::vector<TokenId>(drafts.begin(), drafts.end()),
-        std::move(classes),
+        std::exchange(classes_, {}),
         confidence.empty() ? drafted : kept,
         0};
+    confidence_.clear();
     return 0;
   }
   if (forced_ >= 0 && forced_ <= drafted) {  // a shorter block would not tell what is asked
     kept = forced_;
   }
-  classes_ = std::move(classes);
   if (kept == 0) {
-    pay(1.0, 1);
+    settle(0, 0);
   }
   return kept;
 }
@@ -394,10 +312,39 @@ void BlockPolicy::observe(int drafted, int accepted, int judged) {
   for (int row = 0; row < judged; ++row) {
     learn(row, classes_, row < accepted);
   }
-  classes_.clear();
   if (drafted > 0) {
-    pay(accepted + 1.0, drafted + 1);
+    settle(drafted, accepted);
   }
+}
+
+/// A block's fate is known: of its first `verified` drafts so many were accepted.
+void BlockPolicy::settle(int verified, int accepted) {
+  balance_.add(accepted + 1.0, verified + 1, tokens_by_length(verified, accepted));
+  if (!drafting_ && looking_) {
+    follow(accepted + 1.0, verified + 1);
+  }
+  looking_ = false;
+  classes_.clear();
+  confidence_.clear();
+}
+
+/// What this step's block would have given in every length, where its first `right` drafts of
+/// `known` were right: beyond them, unless one was wrong, what is expected.
+TokensByLength BlockPolicy::tokens_by_length(int known, int right) const {
+  TokensByLength tokens{};
+  tokens[0] = 1.0;
+  double joint = right == known ? 1.0 : 0.0;
+  for (int length = 1; length <= max_drafts_; ++length) {
+    const int row = length - 1;
+    double gain = 1.0;
+    if (length > right) {
+      const bool drafted = confidence_.empty() || row < std::ssize(confidence_);
+      joint *= drafted ? probability(row, confidence_) : 0.0;
+      gain = joint;
+    }
+    tokens[static_cast<size_t>(length)] = tokens[static_cast<size_t>(row)] + gain;
+  }
+  return tokens;
 }
 
 void BlockPolicy::published(std::span<const TokenId> tokens) {
@@ -415,48 +362,43 @@ void BlockPolicy::published(std::span<const TokenId> tokens) {
   }
 }
 
-/// `right`: the drafts of the look that the text went on with. A look that would have beaten plain
-/// decoding is followed by others at once: luck does not last, and a look costs only its draft.
+/// `right`: the drafts of the look that the text went on with.
 void BlockPolicy::judge_look(int right) {
   const double tokens = std::min(right, look_.kept) + 1.0;
+  const auto drafted = static_cast<int>(std::ssize(look_.drafts));
+  balance_.add(tokens, look_.kept + 1, tokens_by_length(drafted, right));
+  follow(tokens, look_.kept + 1);
+  // Good drafts, and only a cost of long ago speaks against them: see what it is now.
   const double plain_ms = costs_.forward_ms(1);
-  pay(tokens, look_.kept + 1);
-  const double ms = block_ms(look_.kept + 1);
+  const bool old = costs_.forward_age(max_drafts_ + 1) > StepCosts::kStalePasses;
+  if (run_ == 0 && !drafting_ && old && (right + 1.0) * plain_ms > costs_.draft_ms() + plain_ms) {
+    check_cost_ = true;
+  }
+}
+
+/// A look, or a block that followed one, gave so many tokens. Where that beats plain decoding the
+/// next step drafts too: easy places come together.
+void BlockPolicy::follow(double tokens, int rows) {
+  const double plain_ms = costs_.forward_ms(1);
+  const double ms = costs_.block_ms(rows);
   if (run_ > 0) {
     run_tokens_ += tokens;
     run_ms_ += ms;
   }
   if (run_ > 0 ? run_tokens_ * plain_ms > run_ms_ : tokens * plain_ms > ms) {
-    if (run_++ < kLooksInARow) {
-      until_probe_ = 0;
+    if (run_++ < kBlocksInARow) {
       return;
     }
     begin();
-    trust_blocks_ = kTrustBlocksAfterLooks;
-    tokens_ = 0.0;
-    blocks_.fill(0.0);
+    balance_ = DraftBalance();
   }
   end_run();
-  // Good drafts, and only a cost of long ago speaks against them: see what it is now.
-  const bool old = costs_.forward_age(max_drafts_ + 1) > kStalePasses;
-  if (!drafting_ && old && (right + 1.0) * plain_ms > costs_.draft_ms() + plain_ms) {
-    check_cost_ = true;
-  }
 }
 
 void BlockPolicy::end_run() {
   run_ = 0;
   run_tokens_ = 0.0;
   run_ms_ = 0.0;
-}
-
-/// Adds a drafted step to the balance.
-void BlockPolicy::pay(double tokens, int rows) {
-  for (double& blocks : blocks_) {
-    blocks *= kBalanceMemory;
-  }
-  tokens_ = tokens_ * kBalanceMemory + tokens;
-  blocks_[static_cast<size_t>(rows)] += 1.0;
 }
 
 void BlockPolicy::forget() {

@@ -1,8 +1,11 @@
 // Decides how many drafts a step should verify, 0 included, from what steps have cost and how
-// drafts like these fared lately. It changes when tokens arrive, never which. Two parts: StepCosts
-// is shared by all sequences of an engine, BlockPolicy belongs to one sequence. Invariant: while
-// drafting does not pay, looking again costs at most kProbeShare of plain decoding (source): a look
-// drafts, verifies nothing, and compares the drafts with what the target goes on to write.
+// drafts like these fared lately. It changes when tokens arrive, never which. What steps cost
+// (step_costs.h) is shared by all sequences of an engine, a BlockPolicy belongs to one of them.
+// While drafting does not pay, a look now and then drafts, verifies no draft but those that are
+// sure enough to be worth their rows, and compares the others with what the target goes on to
+// write; after one that would have beaten plain decoding blocks follow for as long as they beat it.
+// Invariant: looks are so seldom that their drafts cost kProbeShare (source) of plain decoding, the
+// first few after drafting was given up excepted.
 #pragma once
 
 #include <array>
@@ -10,50 +13,11 @@
 #include <span>
 #include <vector>
 
+#include "octet/speculation/draft_balance.h"
 #include "octet/speculation/proposal.h"
+#include "octet/speculation/step_costs.h"
 
 namespace octet {
-
-/// Running costs of steps: the target by number of rows, and a draft with the injection before it.
-/// Medians of the last few observations, because a shared machine has outliers; observations from
-/// before a long pause are dropped, because it drifts.
-class StepCosts {
- public:
-  static constexpr int kMaxRows = kMaxDrafts + 1;
-
-  void observe_forward(int rows, double ms);
-  /// Of a draft that follows another: the first one after a pause has more features to take in.
-  void observe_draft(double ms);
-  /// Of a draft after plain steps.
-  void observe_look(double ms);
-
-  bool knows_forward(int rows) const;
-  /// Whether it was seen more than once since the last long pause: the first pass of a kind is
-  /// often a cold one.
-  bool sure_of_forward(int rows) const;
-  bool knows_draft() const { return draft_.count > 0; }
-  /// Milliseconds of a pass over `rows` rows; between and beyond what was seen, interpolated
-  /// linearly in rows. 0 when nothing was seen.
-  double forward_ms(int rows) const;
-  double draft_ms() const { return draft_.median; }
-  /// Of a look; before one was seen, of a draft.
-  double look_ms() const { return look_.count > 0 ? look_.median : draft_.median; }
-  /// Passes seen since one over `rows` rows was.
-  int64_t forward_age(int rows) const;
-
- private:
-  struct Samples {
-    std::array<double, 15> recent{};
-    int count = 0;  // since the last long pause
-    int64_t last_pass = 0;
-    double median = 0.0;
-    void add(double ms, int64_t pass);
-  };
-  int64_t passes_ = 0;
-  std::array<Samples, kMaxRows + 1> forward_;  // by rows; [0] unused
-  Samples draft_;
-  Samples look_;
-};
 
 class BlockPolicy {
  public:
@@ -90,9 +54,10 @@ class BlockPolicy {
   /// where the drafts of other texts are known to be right with probability `expected`.
   double conditional(int k, double expected) const;
 
-  /// Whether the drafter should be fed: always while drafting, else for some time before a look, so
-  /// that it finds a context.
-  bool wants_features() const;
+  /// Of how many rows before the next draft the drafter should be fed the features, at most: of all
+  /// that it can see while drafting, else of a few before a look, so that it finds a context, and
+  /// of none until then.
+  int64_t features_wanted() const;
 
  private:
   /// Drafts of one class and how many were right, exponentially forgotten.
@@ -112,6 +77,7 @@ class BlockPolicy {
   };
 
   double probability(int row, std::span<const float> confidence) const;
+  TokensByLength tokens_by_length(int known, int right) const;
   void learn(int row, std::span<const int> classes, bool right);
   int longest_block() const;
   int unknown_cost() const;
@@ -122,12 +88,11 @@ class BlockPolicy {
   void begin_if_cheaper();
   int next_of_plain();
   int next_of_drafting();
-  void pay(double tokens, int rows);
+  void settle(int verified, int accepted);
   void judge_look(int right);
+  void follow(double tokens, int rows);
   void end_run();
   void forget();
-  double block_ms(int rows) const;
-  double balance_ms() const;
   double ms_per_token() const;
   int64_t probe_distance() const;
 
@@ -135,18 +100,15 @@ class BlockPolicy {
   int max_drafts_;
   std::array<Record, kConfidenceClasses> by_confidence_;
   std::array<Record, kMaxDrafts> by_place_;
-  std::vector<int> classes_;  // of the drafts kept in this step; empty: by place
-  // Of steps that drafted, exponentially forgotten: their tokens, and their number by rows. Counts
-  // instead of times, so that a cost that turns out to be another is another for all of them.
-  double trust_blocks_;  // full blocks that the balance is thought to have besides
-  double tokens_ = 0.0;
-  std::array<double, kMaxDrafts + 2> blocks_{};
+  std::vector<int> classes_;       // of the drafts of this step; empty: by place
+  std::vector<float> confidence_;  // likewise
+  DraftBalance balance_;
   bool drafting_ = true;
   int64_t until_probe_ = 0;  // while not drafting
-  bool looking_ = false;     // this step is a look
+  bool looking_ = false;     // this step is a look, or a block that follows one
   Look look_;                // the last one, until the text has judged it
-  int run_ = 0;              // looks in a row that beat plain decoding
-  double run_tokens_ = 0.0;  // of all but the first
+  int run_ = 0;              // blocks in a row, from a look on, that beat plain decoding
+  double run_tokens_ = 0.0;  // of all but the look
   double run_ms_ = 0.0;
   bool check_cost_ = false;  // the next step measures a full block
   int looks_ = 0;            // since drafting was given up

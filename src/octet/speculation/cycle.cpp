@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -56,10 +57,15 @@ int64_t next_goal(const Sequence& sequence, int64_t end) {
   return sequence.length();
 }
 
-/// The first row whose features a draft at `goal` sees; `marked`: also one shortly before.
-int64_t first_row_seen(int64_t goal, const Drafter& drafter, bool marked) {
-  const int64_t window = drafter.feature_window();
-  return std::max<int64_t>(0, goal - std::min(goal, window) - (marked ? kMarkSlack : 0));
+/// So many rows before a draft its drafter is to know the features of.
+int64_t feature_window(const Sequence& sequence, const Drafter& drafter) {
+  if (drafter.taps().empty() || !sequence.feed_drafter) {
+    return 0;
+  }
+  const bool by_policy = sequence.policy != nullptr && sequence.planned_drafts < 0;
+  const int64_t wanted =
+      by_policy ? sequence.policy->features_wanted() : std::numeric_limits<int64_t>::max();
+  return std::min(wanted, drafter.feature_window());
 }
 
 }  // namespace
@@ -212,14 +218,11 @@ void Cycle::assemble(std::span<Plan> plans) {
     plan.block.assign(sequence.tokens.begin() + begin, sequence.tokens.begin() + end);
     plan.block.insert(plan.block.end(), plan.proposal.tokens.begin(), plan.proposal.tokens.end());
     plan.logits_rows = whole ? std::ssize(plan.proposal.tokens) + 1 : 0;
-    const bool fed = sequence.policy == nullptr || sequence.planned_drafts >= 0 ||
-                     sequence.policy->wants_features();
-    if (!drafter_.taps().empty() && sequence.feed_drafter && fed) {
-      // Of a prompt only the rows that a draft at its end or at a mark can see.
-      const int64_t first_useful =
-          first_row_seen(next_goal(sequence, end), drafter_, !sequence.marks.empty());
-      plan.feature_rows =
-          std::max<int64_t>(0, begin + std::ssize(plan.block) - std::max(begin, first_useful));
+    if (const int64_t window = feature_window(sequence, drafter_); window > 0) {
+      // Of a prompt only the rows that a draft at its end, or at a mark or shortly before, can see.
+      const int64_t slack = sequence.marks.empty() ? 0 : kMarkSlack;
+      const int64_t first_useful = std::max(begin, next_goal(sequence, end) - window - slack);
+      plan.feature_rows = std::max<int64_t>(0, begin + std::ssize(plan.block) - first_useful);
     }
   }
 }

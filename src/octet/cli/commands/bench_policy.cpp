@@ -119,6 +119,7 @@ PolicyTrialRequest request_of(
   request.rounds = arguments.rounds;
   request.lengths = arguments.lengths;
   request.kv_type = pair.kv_type;
+  request.learn_costs_ms = kWarmUpMs;
   return request;
 }
 

@@ -118,6 +118,7 @@ int serve(const ServeArguments& arguments) {
 
   EngineOptions engine = pair.engine_options(arguments.parallel);
   engine.queue_length = arguments.queue_length;
+  engine.learn_costs_ms = kWarmUpMs;
   engine.slots = arguments.slots;
   engine.cache_bytes = cache_ceiling(arguments, pair);
   engine.draft_context_bytes = pair.forecast.draft_context_bytes;

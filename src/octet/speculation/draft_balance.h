@@ -1,0 +1,38 @@
+// What blocks of drafts have yielded of late, older ones exponentially forgotten: in the lengths
+// that were verified, and in every fixed length, had it been the one. So a length that would pay is
+// seen while another one is tried. Tokens and numbers of blocks are kept instead of times: a cost
+// that turns out to be another is another for all of them.
+#pragma once
+
+#include <array>
+
+#include "octet/speculation/proposal.h"
+#include "octet/speculation/step_costs.h"
+
+namespace octet {
+
+/// Tokens that a block gives when so many of its drafts are verified, the target's own included.
+using TokensByLength = std::array<double, kMaxDrafts + 1>;
+
+class DraftBalance {
+ public:
+  /// A block whose `rows` rows gave `tokens` tokens.
+  void add(double tokens, int rows, const TokensByLength& by_length);
+
+  /// Blocks that are remembered.
+  double blocks() const { return blocks_; }
+
+  /// Milliseconds a token at today's costs, of the lengths that were verified or of the best fixed
+  /// one up to `max_drafts`, whichever is less; infinite without blocks and trust. trust_steps: the
+  /// time of so many plain steps is thought to have been spent on drafting besides, at 1.4 times
+  /// the speed of plain decoding: one bad block at the start proves nothing, a few do.
+  double ms_per_token(const StepCosts& costs, int max_drafts, double trust_steps) const;
+
+ private:
+  double blocks_ = 0.0;
+  double tokens_ = 0.0;                                  // in the lengths that were verified
+  std::array<double, kMaxDrafts + 2> blocks_by_rows_{};  // of them; [0] unused
+  TokensByLength by_length_{};
+};
+
+}  // namespace octet
