@@ -22,10 +22,11 @@ constexpr double kConfidenceWeight = 4.0;
 constexpr double kConfidencePower = 1.5;
 // How many observations of its own what is known of other texts weighs.
 constexpr double kOthersWeight = 4.0;
-// Share of the past that one more observation of a class keeps, and that a step keeps of all
+// Share of the past that one more observation of a class keeps, and that so many steps keep of all
 // classes: what was cut off for long is tried again, because its record fades into the expectation.
 constexpr double kClassMemory = 0.995;
-constexpr double kStepMemory = 0.997;
+constexpr int kForgetSteps = 16;
+constexpr double kForgetMemory = 0.953;
 
 // What is believed of drafting when it begins (DraftBalance): so many plain steps over the tokens
 // that a full block must bring. The more it must, the less likely it does.
@@ -179,7 +180,9 @@ int64_t BlockPolicy::features_wanted() const {
 }
 
 int BlockPolicy::next_drafts() {
-  forget();
+  if (++steps_ % kForgetSteps == 0) {
+    forget();
+  }
   forced_ = -1;
   looking_ = false;
   if (max_drafts_ == 0) {
@@ -405,8 +408,8 @@ void BlockPolicy::forget() {
   for (const std::span<Record> records :
        {std::span<Record>(by_confidence_), std::span<Record>(by_place_)}) {
     for (Record& seen : records) {
-      seen.hits *= kStepMemory;
-      seen.trials *= kStepMemory;
+      seen.hits *= kForgetMemory;
+      seen.trials *= kForgetMemory;
     }
   }
 }

@@ -103,6 +103,7 @@ class BlockPolicy {
   std::vector<int> classes_;       // of the drafts of this step; empty: by place
   std::vector<float> confidence_;  // likewise
   DraftBalance balance_;
+  int64_t steps_ = 0;
   bool drafting_ = true;
   int64_t until_probe_ = 0;  // while not drafting
   bool looking_ = false;     // this step is a look, or a block that follows one

@@ -17,6 +17,9 @@
 namespace octet::cli {
 namespace {
 
+// Replies that plain decoding writes in less say little about a policy that learns from them.
+constexpr double kTellingMs = 200.0;
+
 struct TrialPrompts {
   std::vector<std::vector<TokenId>> tokens;
   int64_t skipped = 0;  // that do not fit the context with a reply
@@ -73,13 +76,20 @@ std::string table(const std::optional<double>& acceptance, const PolicyTrialResu
     out += arm_line(arm, result.plain);
   }
   out += arm_line(result.adaptive, result.plain);
-  return out + fmt::format(
-                   "  adaptive takes {:.3f} of plain decoding's time, {:.3f} of the best fixed "
-                   "length's ({})\n",
-                   result.over_plain(),
-                   result.over_best(),
-                   result.best().name
-               );
+  out += fmt::format(
+      "  adaptive takes {:.3f} of plain decoding's time, {:.3f} of the best fixed length's ({})\n",
+      result.over_plain(),
+      result.over_best(),
+      result.best().name
+  );
+  if (result.plain.ms < kTellingMs) {
+    out += fmt::format(
+        "  The replies take {:.0f} ms in all: a few drafts more or less are several percent. Give "
+        "more --prompts or a larger -n.\n",
+        result.plain.ms
+    );
+  }
+  return out;
 }
 
 void write_arm(JsonWriter& json, const PolicyArm& arm) {
