@@ -172,14 +172,16 @@ class Arm {
 /// Lets all arms write the reply to one prompt, in turn. The order is another in every turn: what
 /// the arm before left in the caches must favour none.
 void write_reply(
-    std::span<const std::unique_ptr<Arm>> arms, const PolicyTrialRequest& request, size_t index
+    std::span<const std::unique_ptr<Arm>> arms,
+    const PolicyTrialRequest& request,
+    size_t index,
+    std::mt19937& shuffling
 ) {
   std::vector<Arm*> order;
   for (const std::unique_ptr<Arm>& arm : arms) {
     arm->begin(index);
     order.push_back(arm.get());
   }
-  std::minstd_rand shuffling(static_cast<unsigned>(index) + 1);
   for (int64_t goal = request.turn_tokens; goal < request.max_tokens + request.turn_tokens;
        goal += request.turn_tokens) {
     std::shuffle(order.begin(), order.end(), shuffling);
@@ -250,6 +252,7 @@ PolicyTrialResult try_policy(
   }
   arms.push_back(std::make_unique<Arm>(trial, "adaptive", kMaxDrafts, true));
   PolicyTrialResult result;
+  std::mt19937 shuffling;  // one for the whole trial: orders must not be alike from reply to reply
   for (size_t i = 0; i < request.prompts.size(); ++i) {
     if (request.acceptance || i == 0) {  // the text, to be foreseen; and a warm machine for all
       Arm scout(trial, "scout", 0, false);
@@ -258,7 +261,7 @@ PolicyTrialResult try_policy(
       coin.foresee(scout.text());
     }
     for (int round = 0; round < request.rounds; ++round) {
-      write_reply(arms, request, i);
+      write_reply(arms, request, i, shuffling);
     }
     for (const std::unique_ptr<Arm>& arm : arms) {
       arm->end();
