@@ -139,7 +139,7 @@ void register_all(Ops& ops) {
   for (int d = 0; d < kDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
     for (const bool hot : {true, false}) {
-      for (const int64_t rows : {1, 2, 4, 8, 16, 64, 256}) {
+      for (const int64_t rows : {1, 2, 4, 8, 9, 12, 16, 32, 64, 256}) {
         const std::string name =
             fmt::format("{}/{}/{}", dtype_facts(dtype).name, rows, hot ? "hot" : "memory");
         benchmark::RegisterBenchmark(

@@ -36,13 +36,15 @@ bool same_bits(const float* a, const float* b, int64_t count) {
 TEST_P(MatmulLaws, RowsDoNotSeeEachOther) {
   ThreadPool pool(2);
   cpu::CpuMatmul matmul(*GetParam(), pool);
-  const std::vector<float> x = random_values(kRows * kCols, 3, 1.0F);
+  constexpr int64_t kStride = kCols + cpu::kChunkValues;
+  const std::vector<float> x = random_values(kRows * kStride, 3, 1.0F);
   for (int d = 0; d < kDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
     SCOPED_TRACE(dtype_facts(dtype).name);
-    const OwnedTensor owned = random_tensor("w", dtype, {kOutputs, kCols}, 10 + d, 0.1F);
+    const int64_t cols = kCols + dtype_facts(dtype).block_values;  // the last chunk may be short
+    const OwnedTensor owned = random_tensor("w", dtype, {kOutputs, cols}, 10 + d, 0.1F);
     const auto weight = matmul.prepare(Checkpoint(), owned.tensor);
-    const ConstRows all(x.data(), kRows, kCols, kCols);
+    const ConstRows all(x.data(), kRows, cols, kStride);
     const std::vector<float> expected = multiply(matmul, *weight, all);
     for (int64_t rows = 1; rows <= 37; rows += rows < 16 ? 1 : 21) {
       const int64_t first = rows % 3 * 11;

@@ -54,6 +54,7 @@ class AffineBlockFamily {
         return Lanes::template raw_nibbles<half>(nibbles);
       }
     }
+    static constexpr bool keeps(int64_t /*v*/) { return kHasFifth && Lanes::kKeptCodes >= 2; }
     OCTET_INLINE void finish(int64_t b, const typename Lanes::Int (&dot)[M]) {
       const int64_t index = b * kTileRows + half * kHalfRows + lane_;
       const Float d =
@@ -148,6 +149,8 @@ class SignedBlockFamily {
         return Lanes::biased(bytes);
       }
     }
+    /// Bytes are there already.
+    static constexpr bool keeps(int64_t /*v*/) { return kNibbles && Lanes::kKeptCodes >= 2; }
     OCTET_INLINE void finish(int64_t group, const typename Lanes::Int (&dot)[M]) {
       const Float d = load_scale<Lanes>(
           chunk_.tile + BlockTile::scale_offset(dtype, blocks_),

@@ -87,6 +87,7 @@ class AffineSuperFamily {
         return Lanes::template raw_nibbles<half>(nibbles);
       }
     }
+    static constexpr bool keeps(int64_t /*v*/) { return kHasFifth && Lanes::kKeptCodes >= 1; }
     OCTET_INLINE void finish(int64_t group, const typename Lanes::Int (&dot)[M]) {
       const auto quarters = Lanes::load_int(scale_bytes_ + group / 4 * kCodeVectorBytes);
       add_scaled<Lanes, M>(dot, Lanes::bits6(quarters, 8 * (group % 4)), d_, block_);
@@ -226,6 +227,8 @@ struct SixBitFamily {
           Lanes::load_bytes(bytes + 2 * kCodeVectorBytes)
       );
     }
+    /// The fourth takes most of the unpacking.
+    static constexpr bool keeps(int64_t v) { return Lanes::kKeptCodes >= (v == 3 ? 1 : 2); }
   };
 };
 
@@ -250,6 +253,7 @@ struct LevelSuperFamily {
       const auto nibbles = Lanes::load_bytes(this->codes() + (group * 8 + v) * kCodeVectorBytes);
       return Lanes::look_up(levels_, Lanes::template nibbles<half>(nibbles));
     }
+    static constexpr bool keeps(int64_t /*v*/) { return Lanes::kKeptCodes >= 2; }
 
    private:
     typename Lanes::LevelTable levels_;

@@ -17,6 +17,7 @@
 //     void start(int64_t i, Int (&dot)[M]) const;    // what the dot products begin with
 //     const std::byte* activations(int64_t i) const;
 //     Bytes code(int64_t i, int64_t v) const;
+//     static constexpr bool keeps(int64_t v);        // whether code v of a step is worth keeping
 //     void finish(int64_t i, const Int (&dot)[M]);
 // which adds a chunk's products for rows [half * 16 + lane, + kLanes) to the sums of M activation
 // rows.
@@ -27,6 +28,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "octet/kernels/cpu/matmul/activation_layout.h"
@@ -51,6 +53,9 @@ struct ChunkProduct {
   float* sums = nullptr;  // [M, kTileRows]
   /// Weights to ask the memory for during this chunk; null when an earlier group of rows did.
   const std::byte* ahead = nullptr;
+  /// Lanes::Bytes [kChunkValues / 4][kTileRows / kLanes]: unpacked codes, kept by the first group
+  /// of rows for those after it.
+  void* kept = nullptr;
 
   float* sums_of(int64_t row, int half, int64_t lane) const {
     return sums + row * kTileRows + half * kHalfRows + lane;
@@ -194,13 +199,39 @@ inline constexpr bool kHasParts = requires {
   Sums::kVectors;
 };
 
-template <typename Lanes, int M, typename Sums>
-OCTET_INLINE void take_step(Sums& sums, int64_t i) {
+/// What a group of rows does for the codes of a chunk that are worth keeping (Sums::keeps): unpacks
+/// them, unpacks and keeps them for the groups after it, or takes those that were kept.
+enum class CodeUse { kUnpack, kUnpackAndKeep, kTakeKept };
+
+/// Code vectors of a chunk.
+template <typename Lanes>
+inline constexpr int64_t kMostKept = kChunkValues / 4 * (kTileRows / Lanes::kLanes);
+
+/// Code vector v of step i of `sums`, whose kLanes rows are the tile's from `first_row` on.
+template <typename Lanes, CodeUse use, typename Sums>
+OCTET_INLINE typename Lanes::Bytes code_vector(
+    const ChunkProduct& chunk, int64_t first_row, const Sums& sums, int64_t i, int64_t v
+) {
+  if (use == CodeUse::kUnpack || !Sums::keeps(v)) {
+    return sums.code(i, v);
+  }
+  const int64_t first = (i * Sums::kVectors + v) * (kTileRows / Lanes::kLanes);
+  auto& kept = static_cast<typename Lanes::Bytes*>(chunk.kept)[first + first_row / Lanes::kLanes];
+  if constexpr (use == CodeUse::kUnpackAndKeep) {
+    kept = sums.code(i, v);
+  }
+  return kept;
+}
+
+template <typename Lanes, int M, CodeUse use, typename Sums>
+OCTET_INLINE void take_step(const ChunkProduct& chunk, int64_t first_row, Sums& sums, int64_t i) {
   if constexpr (kHasParts<Sums>) {
     typename Lanes::Int dot[M];
     sums.start(i, dot);
     dot_codes<Lanes, typename Sums::Dot, M, Sums::kVectors>(
-        dot, sums.activations(i), [&](int64_t v) { return sums.code(i, v); }
+        dot,
+        sums.activations(i),
+        [&](int64_t v) { return code_vector<Lanes, use>(chunk, first_row, sums, i, v); }
     );
     sums.finish(i, dot);
   } else {
@@ -210,8 +241,9 @@ OCTET_INLINE void take_step(Sums& sums, int64_t i) {
 
 /// A step of both halves, vector by vector: a byte that has a nibble of each is loaded once, and so
 /// are the activations.
-template <typename Lanes, typename Family, int M, typename Low, typename High>
-OCTET_INLINE void take_step_together(const std::byte* ahead, Low& low, High& high, int64_t i) {
+template <typename Lanes, typename Family, int M, CodeUse use, typename Low, typename High>
+OCTET_INLINE void take_step_together(const ChunkProduct& chunk, Low& low, High& high, int64_t i) {
+  const std::byte* ahead = use == CodeUse::kTakeKept ? nullptr : chunk.ahead;
   constexpr int64_t kSteps = kChunkValues / Family::kStepValues;
   if constexpr (kHasParts<Low>) {
     using Dot = typename Low::Dot;
@@ -229,7 +261,9 @@ OCTET_INLINE void take_step_together(const std::byte* ahead, Low& low, High& hig
     OCTET_UNROLL
     for (int64_t v = 0; v < Low::kVectors; ++v) {
       prefetch_share<Family::kDType, kSteps, Low::kVectors>(ahead, i, v);
-      const typename Lanes::Bytes codes[2] = {low.code(i, v), high.code(i, v)};
+      const typename Lanes::Bytes codes[2] = {
+          code_vector<Lanes, use>(chunk, 0, low, i, v),
+          code_vector<Lanes, use>(chunk, kHalfRows, high, i, v)};
       OCTET_UNROLL
       for (int64_t m = 0; m < M; ++m) {
         const auto quad = Lanes::broadcast_quad(activations + 4 * (v * M + m));
@@ -252,7 +286,7 @@ OCTET_INLINE void take_step_together(const std::byte* ahead, Low& low, High& hig
 }
 
 /// The chunk's products for all kLanes-wide parts of half `half`, one part after the other.
-template <typename Lanes, typename Family, int M, int half>
+template <typename Lanes, typename Family, int M, CodeUse use, int half>
 OCTET_INLINE void multiply_half(const ChunkProduct& chunk) {
   constexpr int64_t kSteps = kChunkValues / Family::kStepValues;
   constexpr int64_t kParts = kHalfRows / Lanes::kLanes;
@@ -263,7 +297,7 @@ OCTET_INLINE void multiply_half(const ChunkProduct& chunk) {
       prefetch_share<Family::kDType, 2 * kParts * kSteps>(
           chunk.ahead, (half * kParts + part) * kSteps + i
       );
-      take_step<Lanes, M>(sums, i);
+      take_step<Lanes, M, use>(chunk, half * kHalfRows + part * Lanes::kLanes, sums, i);
     }
     sums.end();
   }
@@ -271,13 +305,13 @@ OCTET_INLINE void multiply_half(const ChunkProduct& chunk) {
 
 /// The same for both halves, which go through the chunk side by side, so that its lines are needed
 /// in the order and at the pace in which they are asked for.
-template <typename Lanes, typename Family, int M>
+template <typename Lanes, typename Family, int M, CodeUse use>
 OCTET_INLINE void multiply_halves_together(const ChunkProduct& chunk) {
   const int64_t steps = divide_up(chunk.values, Family::kStepValues);
   typename Family::template Sums<Lanes, M, 0> low(chunk, 0);
   typename Family::template Sums<Lanes, M, 1> high(chunk, 0);
   for (int64_t i = 0; i < steps; ++i) {
-    take_step_together<Lanes, Family, M>(chunk.ahead, low, high, i);
+    take_step_together<Lanes, Family, M, use>(chunk, low, high, i);
   }
   low.end();
   high.end();
@@ -287,23 +321,59 @@ OCTET_INLINE void multiply_halves_together(const ChunkProduct& chunk) {
 /// many rows.
 inline constexpr int kMostFloatRowsTogether = 4;
 
-template <typename Lanes, typename Family, int M>
-void multiply_chunk(const ChunkProduct& chunk) noexcept {
+template <typename Lanes, typename Family, int M, CodeUse use>
+void multiply_chunk(const ChunkProduct& product) noexcept {
+  // A copy where codes are stored, so that compilers see that the stores do not change it.
+  using Chunk =
+      std::conditional_t<use == CodeUse::kUnpackAndKeep, ChunkProduct, const ChunkProduct&>;
+  const Chunk chunk = product;
   constexpr bool kFits =
       kHasParts<typename Family::template Sums<Lanes, M, 0>> || M <= kMostFloatRowsTogether;
   if constexpr (Lanes::kLanes == kHalfRows && kFits) {
-    multiply_halves_together<Lanes, Family, M>(chunk);
+    multiply_halves_together<Lanes, Family, M, use>(chunk);
   } else {
-    multiply_half<Lanes, Family, M, 0>(chunk);
-    multiply_half<Lanes, Family, M, 1>(chunk);
+    multiply_half<Lanes, Family, M, use, 0>(chunk);
+    multiply_half<Lanes, Family, M, use, 1>(chunk);
   }
 }
 
-template <typename Lanes, typename Family, int... indices>
+template <typename Lanes, typename Family, CodeUse use, int... indices>
 constexpr std::array<MultiplyChunk, sizeof...(indices)> chunk_table(
     std::integer_sequence<int, indices...> /*rows*/
 ) {
-  return {&multiply_chunk<Lanes, Family, indices + 1>...};
+  return {&multiply_chunk<Lanes, Family, indices + 1, use>...};
+}
+
+/// The functions for 1 to kGroupRows rows.
+template <typename Lanes, typename Family, CodeUse use>
+inline constexpr auto kChunkTable =
+    chunk_table<Lanes, Family, use>(std::make_integer_sequence<int, Lanes::kGroupRows>{});
+
+/// Whether a family has codes worth keeping.
+template <typename Lanes, typename Family>
+inline constexpr bool kKeepsCodes = [] {
+  using Sums = typename Family::template Sums<Lanes, 1, 0>;
+  if constexpr (kHasParts<Sums>) {
+    for (int64_t v = 0; v < Sums::kVectors; ++v) {
+      if (Sums::keeps(v)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}();
+
+/// The function for the group of `rows` rows from `row` on. `keeps`: there are several groups, and
+/// the first keeps codes for the others.
+template <typename Lanes, typename Family>
+OCTET_INLINE MultiplyChunk chunk_function(bool keeps, int64_t row, int64_t rows) {
+  if constexpr (kKeepsCodes<Lanes, Family>) {
+    if (keeps) {
+      return row == 0 ? &multiply_chunk<Lanes, Family, Lanes::kGroupRows, CodeUse::kUnpackAndKeep>
+                      : kChunkTable<Lanes, Family, CodeUse::kTakeKept>[rows - 1];
+    }
+  }
+  return kChunkTable<Lanes, Family, CodeUse::kUnpack>[rows - 1];
 }
 
 /// How far ahead of the current chunk the memory is asked for weights; one and two rows stream
@@ -313,27 +383,29 @@ constexpr int64_t prefetch_bytes(int64_t rows) {
 }
 
 /// The MultiplyTile of a family. Chunks outside, row groups inside: a chunk's weights come from
-/// memory once and stay in the first-level cache while all rows use them.
+/// memory once and stay in the first-level cache while all rows use them. So do the codes that the
+/// first of several groups keeps.
 template <typename Lanes, typename Family>
 void multiply_tile(const TileProduct& product) noexcept {
-  static constexpr auto kTable =
-      chunk_table<Lanes, Family>(std::make_integer_sequence<int, Lanes::kGroupRows>{});
+  typename Lanes::Bytes kept[kKeepsCodes<Lanes, Family> ? kMostKept<Lanes> : 1];
   std::memset(product.sums, 0, sizeof(float) * product.rows * kTileRows);
   constexpr ActivationKind kKind = Family::kActivations;
   const std::byte* tile = product.tile;
+  const bool keeps = product.rows > Lanes::kGroupRows;
   for (int64_t chunk = 0; chunk < chunk_count(product.cols); ++chunk) {
     const int64_t values = chunk_values(product.cols, chunk);
     const int64_t bytes = chunk_bytes(Family::kDType, values);
     for (int64_t row = 0; row < product.rows; row += Lanes::kGroupRows) {
       const int64_t rows = std::min<int64_t>(Lanes::kGroupRows, product.rows - row);
       const std::byte* group = product.activations + row / Lanes::kGroupRows * product.group_bytes;
-      kTable[rows - 1](
-          {tile,
-           group + chunk * activation_chunk_bytes(kKind, rows, kChunkValues),
-           values,
-           product.sums + row * kTileRows,
-           row == 0 ? tile + prefetch_bytes(product.rows) : nullptr}
-      );
+      chunk_function<Lanes, Family>(
+          keeps, row, rows
+      )({tile,
+         group + chunk * activation_chunk_bytes(kKind, rows, kChunkValues),
+         values,
+         product.sums + row * kTileRows,
+         row == 0 ? tile + prefetch_bytes(product.rows) : nullptr,
+         kept});
     }
     tile += bytes;
   }

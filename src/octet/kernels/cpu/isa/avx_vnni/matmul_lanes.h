@@ -11,6 +11,7 @@ struct Lanes : avx2::Lanes {
   /// vpdpbusd wants unsigned weights: signed ones carry this bias, and sums start at -bias * sum of
   /// activations.
   static constexpr int kSignedBias = 128;
+  static constexpr int kKeptCodes = 1;
 
   /// sum + the dot product of two int16 a lane.
   static Int dot_pairs(Int sum, Int x, Int y) { return _mm256_dpwssd_avx_epi32(sum, x, y); }
