@@ -13,6 +13,7 @@
 #include "octet/chat/chat_format.h"
 #include "octet/evaluate/prompt_suite.h"
 #include "octet/speculation/cycle.h"
+#include "octet/speculation/drafters/wrapped_drafter.h"
 #include "support/simulated_decoding.h"
 #include "support/trained_pair.h"
 
@@ -30,27 +31,17 @@ struct DraftFate {
 using ReplyFates = std::vector<DraftFate>;  // by position of the anchor; the first is the prompt's
 
 /// Drafts as the drafter inside it, remembers what, and has none of it verified.
-class RecordingDrafter : public Drafter {
+class RecordingDrafter : public WrappedDrafter {
  public:
-  explicit RecordingDrafter(Drafter& inner) : inner_(inner) {}
+  using WrappedDrafter::WrappedDrafter;
 
   std::string_view name() const override { return "recording"; }
-  int max_drafts() const override { return inner_.max_drafts(); }
-  std::span<const int> taps() const override { return inner_.taps(); }
-  int64_t feature_window() const override { return inner_.feature_window(); }
-  std::unique_ptr<DraftState> new_state(int64_t positions) const override {
-    return inner_.new_state(positions);
-  }
-  void observe(DraftState& state, int64_t position, ConstRows features) override {
-    inner_.observe(state, position, features);
-  }
-  void truncate(DraftState& state, int64_t length) override { inner_.truncate(state, length); }
 
   void propose(std::span<DraftTask> tasks) override {
     for (DraftTask& task : tasks) {
       task.wants_confidence = true;
     }
-    inner_.propose(tasks);
+    WrappedDrafter::propose(tasks);
     for (const DraftTask& task : tasks) {
       made.push_back(*task.out);
       task.out->clear();
@@ -58,9 +49,6 @@ class RecordingDrafter : public Drafter {
   }
 
   std::vector<Proposal> made;  // in a row, from the first position on
-
- private:
-  Drafter& inner_;
 };
 
 std::vector<ReplyFates> record_fates(

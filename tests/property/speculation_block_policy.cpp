@@ -163,6 +163,7 @@ TEST(BlockPolicy, ShortTextsAreWithinThreePercentToo) {
   const std::vector<Machine> users = {
       {.plain_ms = 85, .row_ms = 0.8, .draft_ms = 21},  // memory is what steps wait for
       {.plain_ms = 54, .row_ms = 3.8, .draft_ms = 16},  // arithmetic, with eight rows
+      {.plain_ms = 55, .row_ms = 12, .draft_ms = 20},   // arithmetic, with two
   };
   for (const Machine& machine : users) {
     for (const double acceptance : {0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0}) {
@@ -365,14 +366,19 @@ TEST(BlockPolicy, DisturbancesOfTheMachineDecideNothing) {
   }
 }
 
-// What one text taught spares the next one the blocks that show it.
-TEST(BlockPolicy, AnotherTextBeginsWithWhatWasLearnt) {
+StepCosts costs_of_a_small_pair() {
   StepCosts costs;
   for (int i = 0; i < 20; ++i) {
     costs.observe_forward(1, 1.0);
     costs.observe_forward(kDrafts + 1, 3.1);
     costs.observe_draft(0.8);
   }
+  return costs;
+}
+
+// What one text taught spares the next one the blocks that show it.
+TEST(BlockPolicy, AnotherTextBeginsWithWhatWasLearnt) {
+  const StepCosts costs = costs_of_a_small_pair();
   BlockPolicy taught(costs, kDrafts);
   const std::vector<TokenId> drafts(kDrafts, 1);
   int blocks = 0;
@@ -399,12 +405,7 @@ TEST(BlockPolicy, AnotherTextBeginsWithWhatWasLearnt) {
 
 // Features cost time to take in: all while drafting, a few before a look, none in between.
 TEST(BlockPolicy, WantsFeaturesOnlyForDraftsToCome) {
-  StepCosts costs;
-  for (int i = 0; i < 20; ++i) {
-    costs.observe_forward(1, 1.0);
-    costs.observe_forward(kDrafts + 1, 3.1);
-    costs.observe_draft(0.8);
-  }
+  const StepCosts costs = costs_of_a_small_pair();
   BlockPolicy policy(costs, kDrafts);
   EXPECT_GT(policy.features_wanted(), 100000);
   const std::vector<TokenId> drafts(kDrafts, 1);

@@ -12,6 +12,7 @@
 #include "octet/base/philox.h"
 #include "octet/speculation/block_policy.h"
 #include "octet/speculation/cycle.h"
+#include "octet/speculation/drafters/wrapped_drafter.h"
 #include "octet/speculation/learn_costs.h"
 #include "octet/speculation/sequence.h"
 
@@ -20,28 +21,18 @@ namespace {
 
 /// Works and costs like the drafter inside it; its guesses become right with a given probability,
 /// by a coin that is a function of the position. They say nothing of how sure they are.
-class CoinDrafter : public Drafter {
+class CoinDrafter : public WrappedDrafter {
  public:
   CoinDrafter(Drafter& inner, int64_t vocabulary, double acceptance)
-      : inner_(inner), vocabulary_(vocabulary), acceptance_(acceptance) {}
+      : WrappedDrafter(inner), vocabulary_(vocabulary), acceptance_(acceptance) {}
 
   /// The text that will be written, prompt included.
   void foresee(std::vector<TokenId> text) { text_ = std::move(text); }
 
   std::string_view name() const override { return "coin"; }
-  int max_drafts() const override { return inner_.max_drafts(); }
-  std::span<const int> taps() const override { return inner_.taps(); }
-  int64_t feature_window() const override { return inner_.feature_window(); }
-  std::unique_ptr<DraftState> new_state(int64_t positions) const override {
-    return inner_.new_state(positions);
-  }
-  void observe(DraftState& state, int64_t position, ConstRows features) override {
-    inner_.observe(state, position, features);
-  }
-  void truncate(DraftState& state, int64_t length) override { inner_.truncate(state, length); }
 
   void propose(std::span<DraftTask> tasks) override {
-    inner_.propose(tasks);
+    WrappedDrafter::propose(tasks);
     if (text_.empty()) {
       return;  // costs are being learnt, and any guess will do
     }
@@ -65,7 +56,6 @@ class CoinDrafter : public Drafter {
     return unit_interval(philox_words(0, static_cast<int64_t>(position), 0, 0)[0]);
   }
 
-  Drafter& inner_;
   int64_t vocabulary_;
   double acceptance_;
   std::vector<TokenId> text_;

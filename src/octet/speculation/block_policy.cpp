@@ -28,9 +28,8 @@ constexpr double kClassMemory = 0.995;
 constexpr int kForgetSteps = 16;
 constexpr double kForgetMemory = 0.953;
 
-// What is believed of drafting when it begins (DraftBalance): so many plain steps over the tokens
-// that a full block must bring. The more it must, the less likely it does.
-constexpr double kTrustSteps = 9.0;
+// What is believed of drafting when it begins, in plain steps (DraftBalance).
+constexpr double kTrustSteps = 5.0;
 // Drafting is given up when it is slower by this: the balance scatters, and coming back takes time.
 constexpr double kPatience = 1.02;
 // It is taken up again without a look when costs of today make the same balance so much faster for
@@ -158,8 +157,7 @@ int BlockPolicy::cost_to_refresh() const {
 }
 
 double BlockPolicy::ms_per_token() const {
-  const double break_even = costs_.block_ms(max_drafts_ + 1) / std::max(costs_.forward_ms(1), 1e-9);
-  return balance_.ms_per_token(costs_, max_drafts_, kTrustSteps / std::max(break_even, 1.0));
+  return balance_.ms_per_token(costs_, max_drafts_, kTrustSteps);
 }
 
 int64_t BlockPolicy::probe_distance() const {
