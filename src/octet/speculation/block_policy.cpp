@@ -37,6 +37,8 @@ constexpr double kPatience = 1.02;
 // alone, because they are what it meets.
 constexpr double kReturn = 1.05;
 constexpr int kStepsToReturn = 16;
+// Every plain step pays for asking, so only each of so many does.
+constexpr int kStepsToAsk = 4;
 // Where a plain step is so much dearer than when drafting was given up, plain steps come often at
 // first, should that pass later.
 constexpr double kSuspiciousRise = 1.25;
@@ -190,7 +192,7 @@ int BlockPolicy::next_drafts() {
     forced_ = unknown;
     return unknown == 0 ? 0 : max_drafts_;
   }
-  if (!drafting_) {
+  if (!drafting_ && steps_ % kStepsToAsk == 0) {
     begin_if_cheaper();
   }
   return drafting_ ? next_of_drafting() : next_of_plain();
@@ -200,7 +202,7 @@ int BlockPolicy::next_drafts() {
 void BlockPolicy::begin_if_cheaper() {
   const double ms = balance_.ms_per_token(costs_, max_drafts_, 0.0);
   const bool cheaper = kReturn * ms < costs_.forward_ms(1);
-  cheaper_steps_ = cheaper ? cheaper_steps_ + 1 : 0;
+  cheaper_steps_ = cheaper ? cheaper_steps_ + kStepsToAsk : 0;
   if (cheaper_steps_ >= kStepsToReturn) {
     begin();
   }
