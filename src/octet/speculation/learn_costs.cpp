@@ -48,7 +48,7 @@ void learn_costs(Cycle& cycle, TargetModel& target, Drafter& drafter, double bud
     return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   };
   const int64_t positions =
-      std::min(target.shape().context_length, kPromptRows + kRounds * kKinds * (most + 1));
+      std::min(target.shape().context_length, kPromptRows + int64_t{kRounds} * kKinds * (most + 1));
   Sequence sequence = throwaway_text(target, drafter, positions);
   BlockPolicy policy(cycle.costs(), most);  // asks drafts how sure they are, as replies do
   sequence.policy = &policy;
