@@ -112,6 +112,7 @@ TEST(Bench, TriesThePolicy) {
   EXPECT_THAT(result.out, AllOf(HasSubstr("2 drafts"), HasSubstr("adaptive takes")));
   EXPECT_THAT(result.out, AllOf(HasSubstr("1 thread"), HasSubstr("1 skipped")));
   EXPECT_THAT(result.out, HasSubstr("memory: weights"));
+  EXPECT_THAT(result.out, HasSubstr("ms in all: a few drafts more or less are several percent"));
   std::vector<std::string> as_json = short_trial;
   as_json.emplace_back("--json");
   const JsonValue json =

@@ -46,6 +46,7 @@ Engine::Worker::Worker(
   options_.context_length = checked_context_length(options.context_length, target.shape());
   status_.cache_bytes_limit = options_.cache_bytes;
   learn_costs(cycle_, target, drafter, options.learn_costs_ms);
+  update_status();
   thread_ = std::thread([this] { loop(); });
 }
 

@@ -29,7 +29,7 @@ constexpr int kForgetSteps = 16;
 constexpr double kForgetMemory = 0.953;
 
 // What is believed of drafting when it begins, in plain steps (DraftBalance).
-constexpr double kTrustSteps = 5.0;
+constexpr double kTrustSteps = 4.0;
 // Drafting is given up when it is slower by this: the balance scatters, and coming back takes time.
 constexpr double kPatience = 1.02;
 // It is taken up again without a look when costs of today make the same balance so much faster for
@@ -254,6 +254,7 @@ bool BlockPolicy::suspicious() const {
 
 void BlockPolicy::begin() {
   drafting_ = true;
+  end_run();
   cheaper_steps_ = 0;
   suspicion_ = suspicious() ? kPlainStepsInSuspicion : 0;
   until_plain_ = suspicion_ > 0 ? kPlainDistanceInSuspicion : until_plain_;
@@ -299,6 +300,7 @@ int BlockPolicy::keep(std::span<const TokenId> drafts, std::span<const float> co
         confidence.empty() ? drafted : kept,
         0};
     confidence_.clear();
+    looking_ = false;  // the text will judge it
     return 0;
   }
   if (forced_ >= 0 && forced_ <= drafted) {  // a shorter block would not tell what is asked

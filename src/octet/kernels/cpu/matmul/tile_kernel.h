@@ -4,9 +4,11 @@
 // Lanes (one struct per instruction set) is a vector of kLanes output rows: Float, Int (32-bit),
 // Bytes (four bytes a lane) and Quad (four int8 activations for every lane), with loads, shifts,
 // multiply-add and the byte dot products UnsignedDot<largest> and SignedDot<largest>, or for
-// instructions that multiply small matrices a dot_rows() instead. A family
-// (float_tile.h, block_tile.h, super_tile.h) has a kDType whose tiles it reads, kActivations, the
-// kind of activations it takes, kStepValues, and
+// instructions that multiply small matrices a dot_rows() instead. kKeptCodes says which unpacked
+// codes the first group of rows keeps for the others: 0 none, 1 those that take longest to unpack,
+// 2 all but plain nibbles and bytes (measured: docs/kernels.md). A family (float_tile.h,
+// block_tile.h, super_tile.h) has a kDType whose tiles it reads, kActivations, the kind of
+// activations it takes, kStepValues, and
 //   template <class Lanes, int M, int half> class Sums {
 //     Sums(const ChunkProduct&, int64_t lane);
 //     void step(int64_t i);  // values [i * kStepValues, + kStepValues) of the chunk

@@ -17,8 +17,6 @@ namespace octet::cpu::portable {
 struct Lanes {
   static constexpr int64_t kLanes = 16;
   static constexpr int kGroupRows = 2;
-  /// Which unpacked codes the first group of rows keeps for the others: 0 none, 1 those that take
-  /// longest to unpack, 2 all but plain nibbles and bytes (measured: docs/kernels.md).
   static constexpr int kKeptCodes = 0;
   static constexpr int kSignedBias = 0;
 

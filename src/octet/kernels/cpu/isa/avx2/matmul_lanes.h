@@ -21,8 +21,6 @@ struct Lanes {
   static constexpr int kLanes = 8;
   /// Four rows: four integer and four float sums leave half of the sixteen registers for the rest.
   static constexpr int kGroupRows = 4;
-  /// Which unpacked codes the first group of rows keeps for the others: 0 none, 1 those that take
-  /// longest to unpack, 2 all but plain nibbles and bytes (measured: docs/kernels.md).
   static constexpr int kKeptCodes = 2;
   static constexpr int kSignedBias = 0;
 

@@ -21,8 +21,6 @@ struct Lanes {
   /// Eight rows: eight integer and eight float sums leave half the registers for weights, scales
   /// and masks.
   static constexpr int kGroupRows = 8;
-  /// Which unpacked codes the first group of rows keeps for the others: 0 none, 1 those that take
-  /// longest to unpack, 2 all but plain nibbles and bytes (measured: docs/kernels.md).
   static constexpr int kKeptCodes = 1;
   /// vpdpbusd wants unsigned weights: signed ones carry this bias, and sums start at -bias * sum of
   /// activations.

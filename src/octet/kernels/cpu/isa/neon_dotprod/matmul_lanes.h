@@ -27,8 +27,6 @@ struct Lanes {
   static constexpr int kLanes = 8;
   /// Four rows: eight integer and eight float registers leave half of thirty-two for the rest.
   static constexpr int kGroupRows = 4;
-  /// Which unpacked codes the first group of rows keeps for the others: 0 none, 1 those that take
-  /// longest to unpack, 2 all but plain nibbles and bytes (measured: docs/kernels.md).
   static constexpr int kKeptCodes = 1;
   static constexpr int kSignedBias = 0;
 
