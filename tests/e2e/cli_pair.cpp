@@ -55,7 +55,8 @@ TEST(Run, TakesThePromptFromStandardInputOrAFile) {
 }
 
 TEST(Run, MarksDraftedTextAndNothingElseChanges) {
-  const std::vector<std::string> common = {"-p", kPrompt, "--temp", "0", "--no-think", "-q"};
+  const std::vector<std::string> common = {
+      "-p", kPrompt, "--temp", "0", "--no-think", "-q", "--draft-policy", "fixed"};
   std::vector<std::string> marked = common;
   marked.insert(marked.end(), {"--marks", "text"});
   std::string text = run_with_pair("run", marked).out;

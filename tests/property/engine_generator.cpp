@@ -229,6 +229,7 @@ TEST(Generator, MarksTheOriginOfTokens) {
   GenerateRequest request;
   request.prompt = prompt;
   request.max_tokens = std::ssize(text);
+  request.adapt_drafts = false;
   const std::array<int, 4> right_rows = {0, 7, 0, 3};
   for (size_t i = 0; i < right_rows.size(); ++i) {
     Generator generator(target, *drafters.all[i], tokenizer(), {1000});

@@ -117,6 +117,17 @@ TEST(Arguments, FamiliarFlagsOfRun) {
   EXPECT_EQ(run.reply.sampling.logit_bias, (std::vector<std::string>{"3=-1"}));
 }
 
+TEST(Arguments, DraftPolicyOfRepliesAndOfAServer) {
+  EXPECT_TRUE(parse_as<RunArguments>({"run", "-m", "t"}).reply.adapt_drafts);
+  EXPECT_FALSE(
+      parse_as<RunArguments>({"run", "-m", "t", "--draft-policy", "fixed"}).reply.adapt_drafts
+  );
+  EXPECT_TRUE(parse_as<ServeArguments>({"serve", "-m", "t"}).adapt_drafts);
+  EXPECT_FALSE(
+      parse_as<ServeArguments>({"serve", "-m", "t", "--draft-policy", "fixed"}).adapt_drafts
+  );
+}
+
 TEST(Arguments, MemoryFlags) {
   const auto run = parse_as<RunArguments>(
       {"run", "-m", "t", "--kv-type", "Q8_0", "--memory-limit", "3.6GB", "--no-mmap", "--mlock"}

@@ -74,6 +74,21 @@ TEST(ServeRequests, SayWhatTheClientSaid) {
   EXPECT_EQ(request.engine_request(0, 1).generate.sampling.seed, 8U);
 }
 
+TEST(ServeRequests, TheServersPolicyHoldsForRequestsThatDoNotSay) {
+  for (const bool adapt : {false, true}) {
+    ServedModel served = model();
+    served.adapt_drafts = adapt;
+    const auto read = [&](const Json& more) {
+      return read_chat_request(chat_body(more), served).generate.adapt_drafts;
+    };
+    EXPECT_EQ(read(Json::object()), adapt);
+    EXPECT_EQ(read({{"speculative", {{"max_length", 3}}}}), adapt);
+    EXPECT_EQ(read({{"speculative.n_max", 3}}), adapt);
+    EXPECT_TRUE(read({{"speculative", {{"policy", "adaptive"}}}}));
+    EXPECT_FALSE(read({{"speculative", {{"policy", "fixed"}}}}));
+  }
+}
+
 struct SamplingRow {
   Json field;
   std::function<void(const GenerateRequest&)> check;

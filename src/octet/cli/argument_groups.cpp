@@ -207,6 +207,18 @@ void add_sampling(CLI::App& app, SamplingOptions& sampling) {
       ->group(group);
 }
 
+void add_draft_policy(CLI::App& app, bool& adapt_drafts) {
+  app.add_option_function<std::string>(
+         "--draft-policy",
+         [&adapt_drafts](const std::string& name) { adapt_drafts = name == "adaptive"; },
+         "adaptive (default): as many drafts a step as measured costs and acceptance say will pay, "
+         "up to --draft-max; fixed: always --draft-max"
+  )
+      ->check(CLI::IsMember({"adaptive", "fixed"}))
+      ->option_text("adaptive|fixed")
+      ->group(kGroupDrafting);
+}
+
 void add_reply_limits(CLI::App& app, int64_t& limit, int64_t& max_tokens) {
   app.add_option("--limit", limit, "use the first N prompts of a file")
       ->check(CLI::NonNegativeNumber)

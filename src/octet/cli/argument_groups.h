@@ -52,6 +52,8 @@ void add_isa(CLI::App& app, std::string& isa, const char* group);
 /// --activation, in the group `group`.
 void add_activation(CLI::App& app, ActivationMode& mode, const char* group);
 void add_sampling(CLI::App& app, SamplingOptions& sampling);
+/// --draft-policy adaptive|fixed.
+void add_draft_policy(CLI::App& app, bool& adapt_drafts);
 /// --limit and -n; the present value of `max_tokens` is its default.
 void add_reply_limits(CLI::App& app, int64_t& limit, int64_t& max_tokens);
 /// --prompts, --limit and -n: the replies that a command asks for. `text` says what prompts are

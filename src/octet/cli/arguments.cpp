@@ -60,15 +60,7 @@ void add_drafting(CLI::App& app, ReplyOptions& reply) {
       CLI::Range(0, kMaxDrafts),
       kGroupDrafting
   );
-  app.add_option_function<std::string>(
-         "--draft-policy",
-         [&reply](const std::string& name) { reply.adapt_drafts = name == "adaptive"; },
-         "adaptive (default): as many drafts a step as measured costs and acceptance say will pay, "
-         "up to --draft-max; fixed: always --draft-max"
-  )
-      ->check(CLI::IsMember({"adaptive", "fixed"}))
-      ->option_text("adaptive|fixed")
-      ->group(kGroupDrafting);
+  add_draft_policy(app, reply.adapt_drafts);
   add_verify_rule(app, reply.rule)->group(kGroupDrafting);
   app.add_option_function<std::string>(
          "--draft-choice",

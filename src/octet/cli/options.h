@@ -243,6 +243,7 @@ struct ServeArguments {
   int64_t cache_limit_mib = 0;   // 0: none
   int64_t max_tokens = 0;        // of replies that do not say; 0: to the end of the context
   std::optional<int> draft_max;  // nullopt: all that the drafter gives; 0: no drafting
+  bool adapt_drafts = true;      // of requests that do not say
   int64_t max_body_bytes = 4 << 20;
   int64_t max_connections = 256;
   int ping_seconds = 15;

@@ -174,6 +174,7 @@ void add_serve(CLI::App& app, ServeArguments& serve) {
       CLI::Range(0, kMaxDrafts),
       kGroupDrafting
   );
+  add_draft_policy(app, serve.adapt_drafts);
   app.add_option(
          "--config",
          serve.config_file,

@@ -158,6 +158,7 @@ void check_drafter(int64_t drafts, const std::string& field, const ServedModel& 
 }
 
 void read_speculation(RequestFields& fields, const ServedModel& model, GenerateRequest& generate) {
+  generate.adapt_drafts = model.adapt_drafts;
   const Json* value = fields.find("speculative");
   const auto flat = fields.integer("speculative.n_max", 0, int64_t{1} << 30);
   if (flat) {
@@ -183,7 +184,7 @@ void read_speculation(RequestFields& fields, const ServedModel& model, GenerateR
     throw ApiError("speculative.policy", "speculative.policy expects \"adaptive\" or \"fixed\"");
   }
   generate.draft_max = enabled ? static_cast<int>(longest.value_or(kMaxDrafts)) : 0;
-  generate.adapt_drafts = policy != "fixed";
+  generate.adapt_drafts = policy ? *policy == "adaptive" : model.adapt_drafts;
 }
 
 double read_deadline(RequestFields& fields, std::string_view name) {

@@ -28,8 +28,9 @@ struct ServedModel {
   std::optional<uint64_t> seed;  // likewise; not given: a fresh one each
   int64_t vocabulary = 0;
   int64_t context_length = 0;
-  int64_t max_tokens = 0;  // of a reply that does not say; 0: to the end of the context
-  int max_drafts = 0;      // 0: there is no drafter
+  int64_t max_tokens = 0;    // of a reply that does not say; 0: to the end of the context
+  int max_drafts = 0;        // 0: there is no drafter
+  bool adapt_drafts = true;  // of requests that do not say
 };
 
 /// Of chat completions, completions, responses, messages.

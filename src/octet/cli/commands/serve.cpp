@@ -60,6 +60,7 @@ serve::ServedModel served_model(const ServeArguments& arguments, const Pair& pai
   model.context_length = pair.context;
   model.max_tokens = arguments.max_tokens;
   model.max_drafts = max_drafts;
+  model.adapt_drafts = arguments.adapt_drafts;
   return model;
 }
 
