@@ -28,8 +28,12 @@ constexpr double kClassMemory = 0.995;
 constexpr int kForgetSteps = 16;
 constexpr double kForgetMemory = 0.953;
 
-// What is believed of drafting when it begins, in plain steps (DraftBalance).
+// What is believed of drafting when it begins (DraftBalance). Where it would be given up, blocks
+// that scatter are doubted: by more after a look and blocks that paid than at a text's beginning,
+// where so much time would be much of what was spent.
 constexpr double kTrustSteps = 4.0;
+constexpr double kErrorsAtFirst = 0.2;
+constexpr double kErrorsAfterLook = 1.0;
 // Drafting is given up when it is slower by this: the balance scatters, and coming back takes time.
 constexpr double kPatience = 1.02;
 // It is taken up again without a look when costs of today make the same balance so much faster for
@@ -47,8 +51,9 @@ constexpr int kPlainStepsInSuspicion = 24;
 
 // While drafting does not pay, looks at it may cost this share of plain decoding.
 constexpr double kProbeShare = 0.003;
-// The first looks after drafting was given up come so much sooner, the second one half of it.
-constexpr int64_t kFirstHurry = 4;
+// The first look after drafting was given up comes so much sooner, each of the next ones by half
+// of that: a judgement made in haste is corrected early.
+constexpr int64_t kFirstHurry = 8;
 constexpr int64_t kLeastProbeDistance = 16;
 constexpr int64_t kMostProbeDistance = 2048;
 // After a look that would have beaten plain decoding, so many blocks have to beat it together
@@ -159,14 +164,13 @@ int BlockPolicy::cost_to_refresh() const {
 }
 
 double BlockPolicy::ms_per_token() const {
-  return balance_.ms_per_token(costs_, max_drafts_, kTrustSteps);
+  return balance_.ms_per_token(costs_, max_drafts_, {kTrustSteps});
 }
 
 int64_t BlockPolicy::probe_distance() const {
   const double plain = std::max(costs_.forward_ms(1), 1e-9);
   const auto distance = static_cast<int64_t>(costs_.look_ms() / (kProbeShare * plain));
-  // The first looks come sooner: a judgement made in haste is corrected early.
-  const int64_t hurry = looks_ < 2 ? kFirstHurry >> looks_ : 1;
+  const int64_t hurry = std::max<int64_t>(1, kFirstHurry >> std::min(looks_, 8));
   return std::clamp(distance / hurry, kLeastProbeDistance, kMostProbeDistance);
 }
 
@@ -200,7 +204,7 @@ int BlockPolicy::next_drafts() {
 
 /// Costs have turned out to be others. What was seen has to say so by itself, without trust.
 void BlockPolicy::begin_if_cheaper() {
-  const double ms = balance_.ms_per_token(costs_, max_drafts_, 0.0);
+  const double ms = balance_.ms_per_token(costs_, max_drafts_, {});
   const bool cheaper = kReturn * ms < costs_.forward_ms(1);
   cheaper_steps_ = cheaper ? cheaper_steps_ + kStepsToAsk : 0;
   if (cheaper_steps_ >= kStepsToReturn) {
@@ -226,7 +230,8 @@ int BlockPolicy::next_of_plain() {
 
 int BlockPolicy::next_of_drafting() {
   const double plain_ms = costs_.forward_ms(1);
-  if (ms_per_token() > kPatience * plain_ms) {
+  const double errors = after_look_ ? kErrorsAfterLook : kErrorsAtFirst;
+  if (balance_.ms_per_token(costs_, max_drafts_, {kTrustSteps, errors}) > kPatience * plain_ms) {
     if (costs_.forward_age(1) <= kFreshPasses) {
       drafting_ = false;
       plain_ms_given_up_ = plain_ms;
@@ -395,6 +400,7 @@ void BlockPolicy::follow(double tokens, int rows) {
       return;
     }
     begin();
+    after_look_ = true;
     balance_ = DraftBalance();
   }
   end_run();

@@ -111,6 +111,7 @@ class BlockPolicy {
   int run_ = 0;              // blocks in a row, from a look on, that beat plain decoding
   double run_tokens_ = 0.0;  // of all but the look
   double run_ms_ = 0.0;
+  bool after_look_ = false;  // drafting last began after a look, and not with the text
   bool check_cost_ = false;  // the next step measures a full block
   int looks_ = 0;            // since drafting was given up
   int64_t until_plain_;      // while drafting: plain steps have a cost to learn too

@@ -22,17 +22,33 @@ class DraftBalance {
   /// Blocks that are remembered.
   double blocks() const { return blocks_; }
 
+  /// What is believed besides what was seen.
+  struct Belief {
+    /// The time of so many plain steps is thought to have been spent on drafting, at 1.4 times the
+    /// speed of plain decoding: one bad block at the start proves nothing, a few do.
+    double trust_steps = 0.0;
+    /// So many standard errors are added to the tokens: blocks that scatter prove less.
+    double standard_errors = 0.0;
+  };
+
   /// Milliseconds a token at today's costs, of the lengths that were verified or of the best fixed
-  /// one up to `max_drafts`, whichever is less; infinite without blocks and trust. trust_steps: the
-  /// time of so many plain steps is thought to have been spent on drafting besides, at 1.4 times
-  /// the speed of plain decoding: one bad block at the start proves nothing, a few do.
-  double ms_per_token(const StepCosts& costs, int max_drafts, double trust_steps) const;
+  /// one up to `max_drafts`, whichever is less; infinite without blocks and trust.
+  double ms_per_token(const StepCosts& costs, int max_drafts, const Belief& belief) const;
 
  private:
+  /// Tokens of all blocks.
+  struct Yield {
+    double sum = 0.0;
+    double squares = 0.0;
+    void add(double tokens);
+    /// The sum's, for `blocks` blocks.
+    double standard_error(double blocks) const;
+  };
+
   double blocks_ = 0.0;
-  double tokens_ = 0.0;                                  // in the lengths that were verified
+  Yield verified_;                                       // in the lengths that were verified
   std::array<double, kMaxDrafts + 2> blocks_by_rows_{};  // of them; [0] unused
-  TokensByLength by_length_{};
+  std::array<Yield, kMaxDrafts + 1> by_length_{};
 };
 
 }  // namespace octet
