@@ -42,7 +42,7 @@ constexpr double kPatience = 1.02;
 constexpr double kReturn = 1.05;
 constexpr int kStepsToReturn = 16;
 // Every plain step pays for asking, so only each of so many does.
-constexpr int kStepsToAsk = 4;
+constexpr int kStepsToAsk = 8;
 // Where a plain step is so much dearer than when drafting was given up, plain steps come often at
 // first, should that pass later.
 constexpr double kSuspiciousRise = 1.25;
