@@ -2,6 +2,7 @@
 // against each other, another program beside them, the policy, memory, and wrong input.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <regex>
 #include <string>
 #include <vector>
@@ -96,6 +97,27 @@ TEST(Bench, RefusesAProgramThatFails) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, AllOf(HasSubstr("exit code 4: broken"), HasSubstr("--compare-command")));
+}
+
+// The program beside octet, with the flags as they were given; without one a sentence that says how
+// to get it.
+TEST(Bench, RunsTheProgramForSingleKernels) {
+  const TemporaryDirectory directory;
+  const std::string octet = directory.file("octet");
+  std::filesystem::copy_file(OCTET_PROGRAM, octet);
+  const auto run_ops = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"bench", "ops"});
+    return run_program(octet, flags);
+  };
+  const ProgramResult missing = run_ops({"--benchmark_filter=Q4_K"});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, AllOf(HasSubstr("octet-bench-ops"), HasSubstr("libbenchmark-dev")));
+  const std::string script =
+      directory.write("octet-bench-ops", "#!/bin/sh\nprintf '[%s]' \"$@\"\nexit 7\n");
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const ProgramResult run = run_ops({"--benchmark_filter=Q4_K/8/", "--help", "-m"});
+  EXPECT_EQ(run.exit_code, 7);
+  EXPECT_EQ(run.out, "[--benchmark_filter=Q4_K/8/][--help][-m]");
 }
 
 TEST(Bench, TriesThePolicy) {

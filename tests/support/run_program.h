@@ -38,11 +38,13 @@ inline std::string shell_quoted(std::string_view text) {
   _exit(127);
 }
 
-inline ProgramResult run_octet(
-    const std::vector<std::string>& arguments, std::string_view input = {}
+inline ProgramResult run_program(
+    const std::string& program,
+    const std::vector<std::string>& arguments,
+    std::string_view input = {}
 ) {
   const TemporaryDirectory directory;
-  std::string command = shell_quoted(OCTET_PROGRAM);
+  std::string command = shell_quoted(program);
   for (const std::string& argument : arguments) {
     command += ' ' + shell_quoted(argument);
   }
@@ -56,6 +58,12 @@ inline ProgramResult run_octet(
   result.out = read_text(directory.file("out"));
   result.err = read_text(directory.file("err"));
   return result;
+}
+
+inline ProgramResult run_octet(
+    const std::vector<std::string>& arguments, std::string_view input = {}
+) {
+  return run_program(OCTET_PROGRAM, arguments, input);
 }
 
 /// Runs with files limited to so many blocks of 512 bytes: writing more fails as on a full disk.

@@ -433,6 +433,12 @@ void add_bench(CLI::App& app, BenchArguments& bench) {
       *app.add_subcommand("cycle", "cost of every part of a verify cycle, each beside its floor"),
       bench
   );
+  CLI::App* ops = app.add_subcommand(
+      "ops", "single kernels, by google benchmark: runs octet-bench-ops with the flags that follow"
+  );
+  ops->prefix_command();
+  ops->set_help_flag();  // --help is octet-bench-ops's too
+  ops->callback([&bench, ops] { bench.ops = ops->remaining(); });
   app.require_subcommand(1);
 }
 

@@ -202,7 +202,9 @@ struct EvalArguments {
 };
 
 struct BenchArguments {
-  std::optional<PolicyBenchArguments> policy;  // `bench policy`; else `bench cycle`, below
+  std::optional<PolicyBenchArguments> policy;   // `bench policy`
+  std::optional<std::vector<std::string>> ops;  // `bench ops`, google benchmark's flags
+  // `bench cycle`:
   PairOptions pair;
   std::vector<int64_t> contexts = {0, 4096, 16384, 32768, 65536};
   std::vector<int64_t> prompts = {512, 4096};

@@ -82,6 +82,9 @@ int bench(const BenchArguments& arguments) {
   if (arguments.policy) {
     return bench_policy(*arguments.policy);
   }
+  if (arguments.ops) {
+    return bench_ops(*arguments.ops);
+  }
   if (!arguments.compare_files.empty()) {
     fmt::print(
         "{}", compare_bench_files(arguments.compare_files.at(0), arguments.compare_files.at(1))

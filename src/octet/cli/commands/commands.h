@@ -3,6 +3,9 @@
 // modules below cli/.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "octet/cli/options.h"
 
 namespace octet::cli {
@@ -18,6 +21,7 @@ int compare(const CompareArguments& arguments);
 int synth(const SynthArguments& arguments);
 int draft_head(const DraftHeadArguments& arguments);
 int bench_policy(const PolicyBenchArguments& arguments);  // one of bench's
+int bench_ops(const std::vector<std::string>& flags);     // another
 int bench(const BenchArguments& arguments);
 int generate_data(const GenerateDataArguments& arguments);
 int eval_replay(const EvalReplayArguments& arguments);  // one of eval's
