@@ -429,8 +429,9 @@ TEST(ChatTools, AProgramThatFailsTakesTheMessageBack) {
         Json{"sh", "-c", "yes | head -c 3000000"}}) {
     const std::string tools =
         directory.write("tools.json", light_tool({{"answer_command", command}}).dump());
-    const ProgramResult result =
-        run_octet(chat({"--no-think", "--tools", tools}), kLight + "\n/undo\n" + kFinland + "\n");
+    const ProgramResult result = run_octet(
+        chat({"--no-think", "--tools", tools}), fmt::format("{}\n/undo\n{}\n", kLight, kFinland)
+    );
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_THAT(
         result.err,

@@ -28,9 +28,9 @@ constexpr double kClassMemory = 0.995;
 constexpr int kForgetSteps = 16;
 constexpr double kForgetMemory = 0.953;
 
-// What is believed of drafting when it begins (DraftBalance). Where it would be given up, blocks
-// that scatter are doubted: by more after a look and blocks that paid than at a text's beginning,
-// where so much time would be much of what was spent.
+// What is believed of drafting when it begins (DraftBalance). Before it is given up so many
+// standard errors of its tokens are granted: few when it began with the text, whose time so far is
+// short, more when it began after a look and blocks that paid.
 constexpr double kTrustSteps = 4.0;
 constexpr double kErrorsAtFirst = 0.2;
 constexpr double kErrorsAfterLook = 1.0;

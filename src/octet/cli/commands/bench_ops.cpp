@@ -18,6 +18,7 @@ int bench_ops(const std::vector<std::string>& flags) {
   std::vector<std::string> command = {program};
   command.insert(command.end(), flags.begin(), flags.end());
   std::vector<char*> pointers;
+  pointers.reserve(command.size() + 1);
   for (std::string& argument : command) {
     pointers.push_back(argument.data());
   }
