@@ -30,19 +30,10 @@ const std::string kLight = "Turn on the light in the kitchen.";
 const std::string kReady = "\x1b[?2004h> ";
 
 std::vector<std::string> chat(const std::vector<std::string>& more = {}) {
-  // Whether drafts pay is the machine's matter; some tests look for the marks of accepted ones.
   std::vector<std::string> arguments = {
-      "chat",
-      "-m",
-      kPairTarget,
-      "-md",
-      kPairDrafter,
-      "-t",
-      "1",
-      "--temp",
-      "0",
-      "--draft-policy",
-      "fixed"};
+      "chat", "-m", kPairTarget, "-md", kPairDrafter, "-t", "1", "--temp", "0"};
+  // Whether drafts pay is the machine's matter; some tests look for the marks of accepted ones.
+  arguments.insert(arguments.end(), {"--draft-policy", "fixed"});
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
